@@ -23,7 +23,8 @@ Result<Compilation> compile_one(const graph::Graph& graph, const plugin::Registr
   return compiled;
 }
 
-/// The devices of a program for a target: of those that are named, the one of its kind and what is behind it, else its kind alone.
+/// The devices of a program for a target: of the named ones, the one of the target's kind and those after it;
+/// else the kind alone.
 std::string devices_for(const std::string& kind, const std::string& names) {
   std::string result;
   for (const auto& name : runtime::device_names(names))

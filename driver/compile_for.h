@@ -9,13 +9,14 @@
 
 namespace ferrite::core {
 
-/// Options by which a program is compiled for the target and not loaded. FE-D24 for a name that is no target.
+/// Options that compile a program for the target without loading it. FE-D24 for a name that is no target.
 Result<CompileOptions> options_for(const TargetName& target, const CompileOptions& options,
                                    const plugin::Registry& registry);
 
-/// A program for each of the targets, not loaded, or one for this machine where none is named; by what a run is estimated to take, and in
-/// the order of their names where that is the same. Model::save() says what stands behind devices with memory of their own. FE-D24 for
-/// names that are no targets, one twice, or too many of them; FE-K54 where a device has no code to keep.
+/// One program for each target, not loaded, or one for this machine where no target is named. They are sorted
+/// by the estimated time of a run, equal ones by name. Model::save() documents the fallback of devices with
+/// memory of their own. FE-D24 for names that are no targets, duplicates, or too many of them; FE-K54 where a
+/// device has no code that can be saved.
 Result<std::vector<Compilation>> compile_for(const graph::Graph& graph, const plugin::Registry& registry,
                                              const CompileOptions& options,
                                              std::span<const TargetName> targets);

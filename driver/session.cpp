@@ -52,6 +52,8 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
     }
     log::warn("plugins", fmt::format("{} skipped: {}", request.id, loaded.error().message()));
   }
+  // The order matters: rules may use ops of all plugins, so they are compiled after loading; settings may
+  // disable passes, whose rules then need no validation.
   FE_CHECK(observe::check_sinks(session->registry_->metric_sinks()));
   FE_CHECK(session->registry_->settle_aliases());
   FE_CHECK(session->registry_->compile_rules());
@@ -241,7 +243,7 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
       }
     const auto& read = state_->text_graph->graph;
     if (read.symbols().size() == 0) return read;
-    // Read again with the sizes, so that the ops' rules see them.
+    // The text is parsed again with the sizes, so that the ops' shape inference sees them.
     auto options = state_->text_options;
     options.sizes = bindings;
     FE_TRY(const graph::Graph sized, graph::parse(state_->text(), options));
@@ -277,7 +279,7 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
 
 namespace {
 
-/// What a package's program is beside those that were compiled here.
+/// The Compilation of a program from a package, which was not compiled here.
 Compilation packaged(package::Loaded loaded, double load_ms) {
   Compilation c;
   c.stats.nodes = loaded.figures.nodes;
@@ -295,7 +297,8 @@ Compilation packaged(package::Loaded loaded, double load_ms) {
 
 Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims,
                                                 const CompileOptions& options) {
-  // Whose program takes and gives what is in the host's memory, wherever ports are wanted.
+  // The ports of a package's program are always in the host's memory, even where ports on a device are
+  // requested.
   const bool from_package = state_->package && !options.recompile;
   std::string key = fmt::format("{}/{}/{}/{}/{}", options.device, options.threads, options.without.text(),
                                 options.recompile, !from_package && options.ports_on_device);
@@ -308,7 +311,7 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
     if (!found) found = std::make_shared<Entry>();
     entry = found;
   }
-  // Who asks for the same program waits for it; whoever asks for another one does not.
+  // Callers of the same program wait for its compilation; callers of other programs do not.
   std::lock_guard lock(entry->mutex);
   if (entry->program) return entry->program;
   auto start = std::chrono::steady_clock::now();
@@ -332,12 +335,13 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   FE_TRY(auto imported, graph(input_dims));
   const auto imported_at = std::chrono::steady_clock::now();
   program->import_ms = milliseconds_between(start, imported_at);
+  // Metrics and sinks need an observation even where the caller wants none.
   CompileOptions watched = options;
   observe::Observation seen;
   const auto& metrics = session_.metrics();
   const auto& sinks = session_.registry().metric_sinks();
   if (!watched.observation && (metrics.any() || !sinks.empty())) watched.observation = &seen;
-  // A sink may want any table.
+  // A sink may request any table.
   if (watched.observation && (metrics.has("statement") || !sinks.empty()))
     watched.observation->statements = true;
   if (watched.observation) watched.observation->add({"session", "import", start, imported_at, 0, {}});
@@ -392,7 +396,7 @@ Result<void> Program::run(runtime::Executable::Context* context, std::span<const
   for (size_t k = 0; k < program.outputs.size(); ++k)
     out.emplace_back(static_cast<std::byte*>(outputs[k]),
                      static_cast<size_t>(program.buffers[program.outputs[k]].bytes()));
-  // The inputs that a model changes are the caller's memory.
+  // Inputs that a model changes are the caller's memory.
   std::vector<loop::Memory> changed;
   for (const auto& input : in) changed.emplace_back(const_cast<std::byte*>(input.data()), input.size());
   return loop::evaluate(program, in, out, changed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a program that embeds Ferrite holds: a session (plugins, pipeline) and models (programs by shape).
+// The objects of a program that embeds Ferrite: a session (plugins, pipeline) and models (programs by shape).
 #pragma once
 
 #include <map>
@@ -17,11 +17,11 @@
 
 namespace ferrite::core {
 
-/// Plugins loaded as a pipeline says. Any-thread after open.
+/// Plugins, loaded as a pipeline specifies. Any-thread after open.
 class Session {
  public:
-  /// Rules that are not built in are tried when they are loaded for the first time (driver/validate/verdicts.h). FE-C09 where
-  /// FERRITE_METRICS names a table that there is none of.
+  /// Rules that are not built in are validated when they are first loaded (driver/validate/verdicts.h).
+  /// FE-C09 where FERRITE_METRICS names an unknown table.
   static Result<std::unique_ptr<Session>> open(const plugin::Pipeline& pipeline);
   const plugin::Registry& registry() const { return *registry_; }
   const plugin::Pipeline& pipeline() const { return pipeline_; }
@@ -41,7 +41,7 @@ struct Program {
   Ledger ledger;
   double import_ms = 0;
 
-  /// Ports of the program: dtypes and dims are all known.
+  /// Ports of the program: all dtypes and dims are known.
   std::vector<runtime::PortInfo> inputs() const;
   std::vector<runtime::PortInfo> outputs() const;
   /// Contiguous elements in port order. `context` may be null for the interpreter.
@@ -49,7 +49,7 @@ struct Program {
                    std::span<void* const> outputs) const;
 };
 
-/// A name of a target, or a description of one, and where it was given.
+/// The name or description of a target, and where it was given.
 struct TargetName {
   std::string text, where;
 };
@@ -57,33 +57,36 @@ struct TargetName {
 /// A package that was written.
 struct Saved {
   struct Program {
-    std::string devices;  ///< "npu (v2), cpu (x86-64-v4)": what it runs on
+    std::string devices;  ///< "npu (v2), cpu (x86-64-v4)": the devices on which it runs
     CompileStats stats;
   };
   std::vector<Program> programs;  ///< the best first
   uint64_t bytes = 0;
 };
 
-/// A model file, or a package. Programs are kept per shape. Any-thread: who asks for the same program
-/// waits for the one compilation of it; run() of one program needs a Context each.
+/// A model file, or a package. Programs are kept per shape. Any-thread: concurrent calls for the same program
+/// wait for its one compilation; each concurrent run() of a program needs a Context of its own.
 class Model {
  public:
-  /// By the file's extension: an importer's, .fe for the graph's text form, or .fepkg. FE-I codes; FE-K50 to FE-K52 for packages.
+  /// Opens a file by its extension: an importer's, .fe for the graph's text form, or .fepkg. FE-I codes;
+  /// FE-K50 to FE-K52 for packages.
   static Result<std::unique_ptr<Model>> open(const Session& session, const std::string& path);
   ~Model();
 
   const std::vector<ModelPort>& inputs() const { return inputs_; }
   const std::vector<ModelPort>& outputs() const { return outputs_; }
 
-  /// The imported graph for these input dims, nothing run on it yet. FE-X01.. where they do not fit the signature.
+  /// The imported graph for these input dims, before any pass. FE-X01.. where the dims do not fit the
+  /// signature.
   Result<graph::Graph> graph(std::span<const std::vector<int64_t>> input_dims) const;
-  /// The program for these input dims, compiled when first asked for; a package's own one, where options do not say otherwise.
-  /// FE-K53 where that was compiled for other devices.
+  /// The program for these input dims, compiled on the first call; for a package its own program, unless the
+  /// options say otherwise. FE-K53 where that was compiled for other devices.
   Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims,
                                            const CompileOptions& options);
-  /// Compiles for these input dims and each of the targets, or for this machine where none is named; loads nothing, and writes a
-  /// package. Targets whose devices do not reach the host's memory get the one behind them of which the package runs slowest of those
-  /// that do, as it runs on most machines. FE-K54, FE-K55, FE-D24 and all that compiling says.
+  /// Compiles for these input dims and each of the targets, or for this machine where none is named, and
+  /// writes a package; nothing is loaded. A target whose devices cannot access the host's memory needs a
+  /// fallback device that can. It gets the one for which the package's estimate is slowest, because that one
+  /// runs on most machines. FE-K54, FE-K55, FE-D24 and the errors of compiling.
   Result<Saved> save(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options,
                      std::span<const TargetName> targets, const std::string& path) const;
 
@@ -98,7 +101,7 @@ class Model {
   std::mutex mutex_;
   struct Entry {
     std::mutex mutex;
-    std::shared_ptr<Program> program;  ///< null until it compiled
+    std::shared_ptr<Program> program;  ///< null until it is compiled
   };
   std::map<std::string, std::shared_ptr<Entry>> programs_;
 };

@@ -9,7 +9,7 @@
 namespace ferrite::core::runtime {
 namespace {
 
-/// The kinds that anything enabled compiles for, in the order of their runtimes.
+/// The kinds for which any enabled plugin compiles, in the order of their runtimes.
 std::vector<std::string> compiled_kinds(const plugin::Backends& backends) {
   std::vector<std::string> kinds;
   for (const auto& runtime : backends.runtimes()) {
@@ -27,7 +27,7 @@ bool is_known(const std::string& kind, const plugin::Backends& backends) {
                              [&](const auto& runtime) { return abi::view(runtime.table->id) == kind; });
 }
 
-/// The target, or the device that is here where nothing is said of it.
+/// Opens the target, or the present device where the target has no description.
 Result<std::shared_ptr<Device>> open(const Target& target, const plugin::Backends& backends) {
   return target.description.empty() ? Device::open(target.kind, backends) : Device::open(target, backends);
 }

@@ -12,7 +12,7 @@
 namespace ferrite::core::runtime {
 namespace {
 
-constexpr int64_t red_zone = 256;  // bytes: what a warp stores at a time in f64
+constexpr int64_t red_zone = 256;  // bytes: the largest store of a warp, one f64 for each thread
 
 }  // namespace
 
@@ -42,6 +42,8 @@ ArenaPlan::ArenaPlan(const ArenaNeeds& needs, int64_t alignment, int64_t most)
     for (const auto& want : needs.workspaces) one[0].bytes = std::max(one[0].bytes, want.bytes);
   }
   lay(needs, std::move(one));
+  // One shared slot must span the lifetimes of all workspaces; separate slots can reuse memory of dead
+  // buffers.
   if (memory_.bytes > most) lay(needs, needs.workspaces);
   index();
   log::print("schedule", "memory plan: {}, {}, {} with reuse, {} without", counted(buffers_.size(), "buffer"),

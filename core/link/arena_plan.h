@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The arena of a run: where the buffers between its kernels lie, and the workspaces of these.
+// The arena of a run: the offsets of the buffers between its kernels, and of the kernels' workspaces.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ class Observation;
 
 namespace ferrite::core::runtime {
 
-/// Steps are groups, by number.
+/// The lifetimes of an arena's buffers and workspaces. Time is counted in groups, by number.
 struct ArenaNeeds {
-  /// Asks for the buffer to live while the group runs, too.
+  /// Extends the buffer's lifetime to include the group.
   void keep(loop::BufferId buffer, int64_t bytes, size_t group);
-  /// Of buffers that live while the group runs.
+  /// The bytes of the buffers that live while the group runs.
   int64_t bytes_at(size_t group) const;
 
   std::vector<loop::BufferId> buffers;
   std::vector<runtime::Lifetime> lifetimes;   ///< of the buffers
-  std::vector<runtime::Lifetime> workspaces;  ///< each for all workers together, while its kernel runs
+  std::vector<runtime::Lifetime> workspaces;  ///< one for all workers of a kernel, alive while it runs
   int64_t workers = 1;
 
  private:
@@ -35,38 +35,38 @@ struct ArenaNeeds {
 class ArenaPlan {
  public:
   ArenaPlan() = default;
-  /// All workspaces have one place, so that it stays in the caches. If the arena is larger than `most` bytes then, each has a place
-  /// where there is room while its kernel runs.
+  /// Plans offsets. All workspaces share one slot, so that it stays in the caches. If the arena is then
+  /// larger than `most` bytes, each workspace gets a slot of its own that is free while its kernel runs.
   ArenaPlan(const ArenaNeeds& needs, int64_t alignment, int64_t most);
 
-  /// Lays everything anew: each place is one buffer's for the whole run, and before and behind it there is a red zone, memory that is
-  /// nobody's.
+  /// Plans again without reuse: each slot belongs to one buffer for the whole run, and is surrounded by red
+  /// zones, memory that nothing may write.
   void keep_apart();
 
   int64_t bytes() const { return memory_.bytes; }
   const std::map<loop::BufferId, int64_t>& offsets() const { return offsets_; }  ///< in bytes
 
   struct Part {
-    loop::BufferId buffer;  ///< none: of workspaces
+    loop::BufferId buffer;  ///< none: workspaces
     int64_t offset, bytes;
   };
-  /// What lies in the arena, by its offsets where it is kept apart.
+  /// The contents of the arena; after keep_apart() in the order of their offsets.
   std::vector<Part> parts() const;
 
-  /// By group, in bytes, of those that have one.
+  /// By group, in bytes, for groups that have a workspace.
   const std::map<size_t, int64_t>& workspaces() const { return workspace_at_; }
-  /// A line for each buffer and workspace.
+  /// One line for each buffer and workspace.
   std::string text() const;
   void describe(observe::Observation& seen) const;
 
  private:
   void lay(const ArenaNeeds& needs, std::vector<runtime::Lifetime> workspaces);
-  /// Makes the maps of where buffers and workspaces lie.
+  /// Fills the maps of offsets.
   void index();
 
   std::vector<loop::BufferId> buffers_;
   std::vector<runtime::Lifetime> lifetimes_;  ///< of the buffers, then of the workspaces
-  std::vector<size_t> groups_;                 ///< that have a workspace
+  std::vector<size_t> groups_;                ///< with a workspace
   int64_t workers_ = 1, alignment_ = 1;
   runtime::MemoryPlan memory_;
   std::map<loop::BufferId, int64_t> offsets_;

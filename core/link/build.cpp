@@ -11,7 +11,7 @@
 namespace ferrite::core::runtime {
 namespace {
 
-/// One round: each step either works, or refuses something and ends the round.
+/// One round: each step either succeeds, or adds to the blocklist and ends the round.
 class Round {
  public:
   Round(const BuildInputs& inputs, const BuildRequest& request)
@@ -20,28 +20,28 @@ class Round {
         refused_(inputs.blocklist.count()),
         declined_(inputs.blocklist.groups.size()) {}
 
-  /// Nothing where the round was in vain.
+  /// Nothing where the round failed and another one is needed.
   Result<std::optional<Built>> run() {
     in_.watch.begin("select");
     FE_CHECK(choose());
     Builder builder(in_.groups, in_.devices, placement_, in_.regions, request_.options, in_.blocklist,
                     in_.ledger);
-    // A kernel for each group, and the cheapest candidate that is proposed for it. Groups that nobody compiles for their device
-    // are placed again.
+    // A kernel for each group, with the cheapest proposed candidate. Groups that no provider compiles for
+    // their device are placed again.
     FE_CHECK(in_.kernel ? builder.select(*in_.kernel) : builder.select());
     if (in_.blocklist.groups.size() != declined_) return std::optional<Built>();
-    // Machine code, all kernels in parallel.
+    // Machine code; all kernels are compiled in parallel.
     in_.watch.begin("emit");
     FE_CHECK(builder.emit());
     if (in_vain()) return std::optional<Built>();
-    // Code in memory, as a driver may refuse it only then.
+    // Loading comes before the plan because a driver may reject code only when it loads it.
     if (request_.links) {
       in_.watch.begin("load");
       FE_CHECK(builder.load());
       if (in_vain()) return std::optional<Built>();
     }
-    // Offsets in the arena for buffers between kernels, and for workspaces, which are known once kernels are compiled. Where a
-    // candidate takes too much, another one is taken.
+    // Offsets in the arena for buffers between kernels and for workspaces, whose sizes are known once kernels
+    // are compiled. A candidate that takes too much memory is replaced by another one.
     in_.watch.begin("plan");
     builder.plan();
     if (in_vain()) return std::optional<Built>();
@@ -52,7 +52,7 @@ class Round {
       built.listing = request_.lists_code ? builder.code() : builder.text();
       return std::optional(std::move(built));
     }
-    // The launches of a load and of a run.
+    // The launches at load and in each run.
     in_.watch.begin("link");
     FE_TRY(built.executable, builder.link());
     return built.executable ? std::optional(std::move(built)) : std::optional<Built>();
@@ -61,12 +61,13 @@ class Round {
  private:
   bool in_vain() const { return in_.blocklist.count() != refused_; }
 
-  /// A device for each group, and a library for groups that one takes, whole or in part.
+  /// A device for each group, and a library for each group that one runs, wholly or in part.
   Result<void> choose() {
-    // The first device that covers a group has it.
+    // A group goes to the first device that supports it.
     placement_ = select::place(in_.groups, in_.devices, in_.blocklist, in_.ledger);
     in_.decisions.begin();
-    // Candidates of which nothing is known yet are measured, where that is asked for.
+    // Candidates without a known decision are measured, where this is requested. A lock forbids it, and a
+    // single kernel is no group.
     if (request_.tune.mode == tune::Mode::measure && request_.measure && !in_.decisions.is_locked() &&
         !in_.kernel) {
       const auto trials = request_.open_cache ? request_.open_cache() : nullptr;
@@ -77,12 +78,12 @@ class Round {
                                 request_.tune, options, in_.costs, in_.blocklist, in_.decisions, in_.ledger));
       in_.watch.begin("select");
     }
-    // Libraries that cover a group, or a part of it and leave the rest to the code generator.
+    // Libraries that run a whole group, or a part of it with the rest left to the code generator.
     if (in_.parts)
       FE_CHECK(select::select_libraries(in_.groups, *in_.parts, placement_, in_.devices, in_.costs,
                                         request_.options.memory, in_.blocklist, in_.ledger, in_.decisions));
-    // Where most lives at a time, results take the place of operands that nobody reads again. A library may read an operand again
-    // after it has stored a part of the result.
+    // At the peak of live memory, results overwrite operands that are dead. Groups of libraries are excluded,
+    // because a library may read an operand again after it has stored a part of the result.
     if (request_.stores_in_place) {
       std::vector<bool> allowed;
       for (const auto& choice : placement_) allowed.push_back(!choice.compiler);
@@ -108,9 +109,11 @@ class Round {
 }  // namespace
 
 Result<Built> build(const BuildInputs& inputs, const BuildRequest& request) {
-  // Groups as they are before a round splits them for libraries.
+  // A round splits groups for libraries; the next one starts from the unsplit groups.
   std::optional<schedule::Schedule> whole;
   if (inputs.parts || inputs.devices.size() > 1) whole = inputs.groups;
+  // Each failed round adds at least one entry to the blocklist, and there are finitely many candidates, so
+  // the loop ends.
   while (true) {
     FE_TRY(auto built, Round(inputs, request).run());
     if (built) return std::move(*built);

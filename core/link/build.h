@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From groups to an executable: a device and a candidate for each, code, memory, launches; in rounds, until all that was chosen works.
+// From groups to an executable: devices, candidates, code, memory and launches. Repeats in rounds until every
+// choice works.
 #pragma once
 
 #include <memory>
@@ -19,9 +20,10 @@
 namespace ferrite::core::runtime {
 
 struct BuildInputs {
-  schedule::Schedule& groups;                      ///< without any where `kernel` is given
-  const std::optional<schedule::Schedule>& parts;  ///< with maps apart; where a device has a library
-  const std::optional<loop::Kernel>& kernel;       ///< compiled alone, in place of groups
+  schedule::Schedule& groups;  ///< empty where `kernel` is given
+  /// the same with unmerged maps; where a device has a library
+  const std::optional<schedule::Schedule>& parts;
+  const std::optional<loop::Kernel>& kernel;  ///< compiled alone, instead of groups
   const std::vector<select::Region>& regions;
   const Devices& devices;
   select::CandidateBlocklist& blocklist;
@@ -32,23 +34,26 @@ struct BuildInputs {
 };
 
 struct BuildRequest {
-  BuildOptions options;  ///< its cache is opened anew where candidates are measured, for counts of their own
-  cache::OpenKernelCache open_cache;  ///< empty: nothing is kept
+  /// where candidates are measured, they get a cache of their own with counts of its own
+  BuildOptions options;
+  cache::OpenKernelCache open_cache;  ///< empty: nothing is cached
   tune::Measure measure;              ///< empty: nothing is measured
   tune::Options tune;
-  bool stores_in_place = true;  ///< results may take the place of operands that nobody reads again
-  bool links = true;            ///< else it ends before anything is loaded
-  bool lists_code = false;  ///< of what is not linked: the code of kernels, not what was selected and planned
+  bool stores_in_place = true;  ///< results may overwrite operands that are dead
+  bool links = true;            ///< false: building ends before anything is loaded
+  /// where not linked: `listing` has the code of kernels instead of the selection and the plan
+  bool lists_code = false;
 };
 
 struct Built {
-  std::shared_ptr<Executable> executable;  ///< null where it is not linked
-  std::string listing;                     ///< where it is not
+  std::shared_ptr<Executable> executable;  ///< null where it was not linked
+  std::string listing;                     ///< where it was not linked
 };
 
-/// A candidate, provider or device that turns out not to work is refused, with a record in the ledger, and the next round does
-/// without it; there are finitely many, so that the rounds end. The errors of Builder, of select_libraries() and of measuring;
-/// FE-T43 where a decisions lock has a kernel that the program has not, FE-C10 where one cannot be written.
+/// Builds in rounds. A candidate, provider or device that fails is added to the blocklist, with a record in
+/// the ledger, and the next round avoids it. There are finitely many, so the rounds end. Errors: those of
+/// Builder, of select_libraries() and of measuring; FE-T43 where a decisions lock has a kernel that the
+/// program does not have; FE-C10 where a lock cannot be written.
 Result<Built> build(const BuildInputs& inputs, const BuildRequest& request);
 
 }  // namespace ferrite::core::runtime

@@ -26,7 +26,7 @@ bool checks_indices(const loop::Kernel& kernel) {
   });
 }
 
-/// The dims that these address, of buffers that are arguments.
+/// The dims of argument buffers that checked indices address.
 std::vector<CheckedDim> checked_dims(const loop::Kernel& kernel) {
   const auto list = loop::list_of(kernel);
   std::vector<uint32_t> arguments;
@@ -60,7 +60,7 @@ Result<void> Builder::Steps::select(const loop::Kernel& kernel) {
   for (BufferId b = 0; b < kernel.buffers.size(); ++b) {
     auto& buffer = group.kernel.buffers[b];
     if (buffer.kind != FE_BUFFER_LOCAL) group.arguments.push_back(b);
-    // How a constant is packed is for the provider to say, again where it said so before.
+    // The provider decides again how a constant is packed, even where it decided before.
     if (!buffer.packing) continue;
     buffer.packing.reset();
     buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
@@ -71,10 +71,11 @@ Result<void> Builder::Steps::select(const loop::Kernel& kernel) {
 
 Result<void> Builder::Steps::load() {
   if (!options_.load) {
-    // What is loaded elsewhere is tried here where it can be.
+    // Code for another machine is test-loaded here where this machine can load it.
     FE_TRY([[maybe_unused]] const bool changed, compile_unloadable_anew());
     return {};
   }
+  // Regions get their kernels here, because load_code() needs the code of all kernels.
   for (size_t g = 0; g < groups_.size(); ++g)
     if (const auto* call = region_call(g)) region_kernel(g, *call);
   auto loaded = executable_->load_code(blobs_);
@@ -195,6 +196,7 @@ void Builder::Steps::take(size_t u, Code code) {
   blobs_.resize(units);
   code_.resize(units);
   kept_.resize(units);
+  // Only code from the cache has a key here; compile_unloadable_anew() compiles these again.
   kept_[u] = code.found ? std::move(code.key) : std::string();
   auto& kernel = executable_->kernels[u];
   kernel.device = units_[u].device;
@@ -221,7 +223,7 @@ void Builder::Steps::take(size_t u, Code code) {
 
 Result<bool> Builder::Steps::compile_unloadable_anew() {
   bool any = false;
-  // Behind the units there may be regions, which are not kept.
+  // After the units there may be regions, which are not cached.
   for (size_t u = 0; u < std::min(kept_.size(), units_.size()); ++u) {
     const auto& device = *devices_[units_[u].device];
     if (kept_[u].empty() || (!options_.load && !device.refusal(device.description).empty())) continue;
@@ -231,6 +233,7 @@ Result<bool> Builder::Steps::compile_unloadable_anew() {
     const auto loaded = alone.load_code(std::span(&blobs_[u], 1));
     if (loaded) continue;
     any = true;
+    // The message of FE-P67 is complete without a prefix.
     const char* what = loaded.error().code == "FE-P67" ? "" : "its code cannot be loaded: ";
     FE_TRY(auto made, codes_.make_anew(units_[u], kept_[u], what + loaded.error().message()));
     take(u, std::move(made));
@@ -280,7 +283,7 @@ Error Builder::Steps::with_makers(Error failed) const {
   };
   for (const auto& unit : units_) add(*unit.compiler);
   for (const auto& region : regions_) add(*region.compiler);
-  failed.text += fmt::format("; what was loaded is made by {}", fmt::join(makers, ", "));
+  failed.text += fmt::format("; the loaded code was made by {}", fmt::join(makers, ", "));
   return failed;
 }
 

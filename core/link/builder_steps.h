@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The steps of a Builder, and what they have in common: build.cpp chooses and compiles kernels, build_plan.cpp says where buffers live,
-// build_link.cpp makes the launches.
+// The steps of a Builder and their common state: builder.cpp chooses and compiles kernels, plan.cpp assigns
+// memory, and link.cpp makes the launches.
 #pragma once
 
 #include <map>
@@ -49,7 +49,7 @@ class Builder::Steps {
   Result<void> select();
   Result<void> select(const loop::Kernel& kernel);
   Result<void> emit();
-  /// Before there is a plan: workspaces have their places in it.
+  /// Before the plan, because the plan needs the sizes of workspaces.
   Result<void> load();
   void plan();
   Result<std::shared_ptr<Executable>> link();
@@ -59,7 +59,7 @@ class Builder::Steps {
  private:
   struct GroupState {
     bool init = false;
-    bool linked = false;  // of init: its launch is listed
+    bool linked = false;  // of an init group: its launch is listed
     bool call = false;
     std::string provenance;           // model nodes, each once
     std::vector<BufferId> arguments;  // storages
@@ -68,82 +68,88 @@ class Builder::Steps {
 
   uint32_t home() const { return executable_->home(); }
 
-  // ---- build.cpp: which kernels there are, and their code
+  // ---- builder.cpp: the kernels and their code
 
-  /// A group that reads constants only, and what such groups make, runs once, at load.
+  /// A group that reads only constants, and results of such groups, runs once, at load.
   void find_init_groups();
   Result<void> add_group(const schedule::KernelMaker& kernels, size_t g);
-  /// Where nothing is proposed for a unit, its groups go elsewhere.
+  /// The groups of a unit without proposals go to another device or provider.
   Result<void> choose_candidates();
-  /// The code of every unit becomes the executable's, where none failed.
+  /// Compiles all units and moves their code into the executable, where none failed.
   Result<void> compile_units();
-  /// The code of a unit becomes the executable's, instead of what it had.
+  /// Moves the code of a unit into the executable; it replaces earlier code.
   void take(size_t u, Code code);
-  /// Compiles those units again whose code is from the cache and cannot be loaded: an entry's hash says that it is what was
-  /// written, not that it is code, or that of the numbers beside it. Whether there were any.
+  /// Compiles those units again whose code comes from the cache and cannot be loaded. The hash of a cache
+  /// entry proves that the entry is unchanged, but not that it holds loadable code, or code that matches its
+  /// numbers. Returns whether there were any.
   Result<bool> compile_unloadable_anew();
   void observe_kernel(size_t u, const cache::CompiledKernel& made);
-  /// What the runtimes say of code that they loaded.
+  /// Records the resource use that the runtimes report for loaded code.
   void observe_loaded();
-  /// Whether an error of loading is passed over: those who made what was loaded are asked no more.
+  /// Whether an error of loading can be tolerated: the providers of the loaded code are dropped then.
   bool forgive(const Error& failed);
-  /// An error of loading, with those who made what was loaded.
+  /// An error of loading, extended by the providers of the loaded code.
   Error with_makers(Error failed) const;
-  /// A unit did not compile: where its provider's failure is passed over there is nothing to do, else its groups go elsewhere.
+  /// A unit did not compile. Where its provider's failure is tolerated, nothing else is done; otherwise its
+  /// groups go elsewhere.
   Result<void> refuse(size_t u, Error failed);
-  /// The groups of a unit that nobody compiles go elsewhere, where there is an elsewhere; otherwise that is the error.
+  /// Sends the groups of a unit that does not compile to another device or provider; returns the error where
+  /// there is none.
   Result<void> send_elsewhere(size_t u, Error failed);
-  /// A record a group: which model nodes ended in which kernel.
+  /// One record for each group: which model nodes ended in which kernel.
   void record_kernels();
 
-  // ---- build_plan.cpp: where buffers and workspaces live
+  // ---- plan.cpp: the memory of buffers and workspaces
 
-  /// What lies in an arena, as people are told of it.
+  /// The contents of an arena with names for messages.
   std::vector<Executable::ArenaPart> named_parts(const ArenaPlan& arena) const;
-  /// Where a group runs.
+  /// The device that runs the group.
   uint32_t device_of(size_t g) const;
   bool is_port(BufferId b) const;
-  /// What lies in the arena of a device during a run. The arena of the last one is that of all which reach the host's memory; a buffer
-  /// that other devices need there, too, lives in it while any needs it.
+  /// The buffers in a device's arena during a run. All devices that can access the host's memory share the
+  /// arena of the last one. A buffer in it that other devices need too stays alive while any of them needs
+  /// it.
   ArenaNeeds arena_needs(uint32_t d) const;
-  /// What the caller finds in the host's memory behind a run: results, and what the model changes of its inputs.
+  /// The buffers whose contents must be in the host's memory after a run: results, and inputs that the model
+  /// changes.
   std::set<BufferId> brought_home() const;
-  /// The plan that people ask for: the largest one.
+  /// The plan that is shown to users: the largest one.
   const ArenaPlan& main_arena() const;
-  /// The workspaces of a run's kernels that lie in the arena, of all workers together. What is loaded elsewhere has them behind
-  /// its arena, because how many workers there are is known then.
+  /// The workspaces of a run's kernels that are in the arena, of all workers together. In code for another
+  /// machine they follow the arena, because the number of workers is known only there.
   std::vector<runtime::Lifetime> planned_workspaces(uint32_t d) const;
-  /// Refuses the candidates of those kernels that have too much while they run.
+  /// Adds the candidates of kernels to the blocklist whose workspaces exceed the memory limit.
   void refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena);
   BufferSlot slot_of(BufferId b) const;
 
-  // ---- build_link.cpp: the launches
+  // ---- link.cpp: the launches
 
   void link_launches();
   void find_makers();
   void link_group(size_t g, Transfers& transfers);
-  /// Lists the launches of init that make what the group reads, and that are not listed yet, in their order. Each is listed when the
-  /// first kernel needs it, so that few of their results have to live at a time.
+  /// Lists the init launches that make the group's constant inputs and are not listed yet, in their order.
+  /// Each is listed just before its first reader, so that few of their results live at a time.
   void link_constants(size_t g, Transfers& transfers);
   void link_region(size_t g, const loop::CallInfo& call, Launch& launch, Transfers& transfers);
   void link_call(size_t g, Launch& launch, Transfers& transfers);
-  /// The call of a region that a group is; null where it is none.
+  /// The group's call of a region; null where it is none.
   const loop::CallInfo* region_call(size_t g) const;
-  /// The kernel of a region; equal regions are one.
+  /// The kernel of a region; equal regions share one.
   uint32_t region_kernel(size_t g, const loop::CallInfo& call);
   void set_workspace(Launch& launch, size_t g) const;
   BufferSlot reach(Transfers& transfers, uint32_t device, BufferId b, bool written,
                    std::vector<Launch>& steps);
-  /// Where a constant lies in the layout that the unit wants for it, which its packing kernel brings it into at load; none where it
-  /// wants none.
+  /// The slot of a constant in the layout that the unit requests, filled by a packing kernel at load; none
+  /// where the unit requests no layout.
   std::optional<BufferSlot> packed_slot(const GroupState& state, size_t argument, uint32_t device,
                                         Transfers& transfers);
   void describe_ports();
-  /// Of each group, by whom it was made and why it runs there.
+  /// For each group, its compiler and the reason for its device.
   std::vector<PlacedGroup> placed_groups() const;
-  /// Seconds of a run: kernels by their candidates, launches by what their devices say that one takes, copies by what they move.
+  /// Estimated seconds of a run: the costs of kernels' candidates, the launch costs of their devices, and the
+  /// bytes of copies.
   double estimate() const;
-  /// Whether runs are recorded, and why not; nothing where no device does that.
+  /// Records whether runs are recorded, or the reason why not; nothing where no device supports it.
   void record_recording();
 
   const Schedule& schedule_;
@@ -156,19 +162,19 @@ class Builder::Steps {
   Ledger& ledger_;
   std::shared_ptr<Executable> executable_;
   std::vector<GroupState> groups_;
-  std::set<BufferId> constants_;  ///< what init groups write
+  std::set<BufferId> constants_;  ///< buffers that init groups write
   std::map<BufferId, uint32_t> persistent_of_;
   std::map<BufferId, std::vector<size_t>>
-      makers_;  ///< init groups that touch it, to its last writer; until they are linked
+      makers_;  ///< init groups that access it, up to its last writer; removed when they are linked
   KernelInstances units_;
   CompiledKernels codes_;
-  std::optional<size_t> alone_;  // the unit of a kernel of no group
+  std::optional<size_t> alone_;  // the unit of a kernel outside of a schedule
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   std::map<std::pair<BufferId, size_t>, BufferSlot> packed_;
   std::vector<ArenaPlan> arenas_;  // by device
   std::vector<std::string> blobs_;
   std::vector<std::string> kept_;  // by unit: its key, where the code is from the cache
-  std::vector<std::string> code_;  // as the provider shows it, by unit
+  std::vector<std::string> code_;  // by unit: the provider's listing
 };
 
 }  // namespace ferrite::core::runtime

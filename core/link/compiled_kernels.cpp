@@ -15,7 +15,8 @@
 namespace ferrite::core::runtime {
 namespace {
 
-/// Tells an observation how long a kernel took to compile, or to be found in the cache. Does nothing where there is none.
+/// Reports to an observation how long a kernel took to compile, or to be found in the cache. Does nothing
+/// without an observation.
 class CompileSpan {
  public:
   CompileSpan(observe::Observation* observation, const KernelInstance& unit, int64_t worker)
@@ -44,7 +45,8 @@ class CompileSpan {
 
 CompiledKernels::CompiledKernels(const Devices& devices, const BuildOptions& options)
     : devices_(devices), options_(options) {
-  if (!options_.cache || !options_.cache->is_open()) return;  // libraries need not be read then
+  // without a cache, the libraries need not be hashed
+  if (!options_.cache || !options_.cache->is_open()) return;
   for (const auto& device : devices)
     for (const auto& compiler : device->compilers) makers_[&compiler] = maker_key(compiler);
 }
@@ -57,11 +59,12 @@ std::vector<Code> CompiledKernels::make(const KernelInstances& units) const {
     std::vector<Code> made;
     std::atomic<size_t> next{0};
   } context{*this, units, std::vector<size_t>(units.size()), std::vector<Code>(units.size())};
-  // The largest kernels first, so that the last ones to finish are small.
+  // Largest kernels first, so that the last ones to finish are small.
   std::iota(context.order.begin(), context.order.end(), size_t{0});
   std::stable_sort(context.order.begin(), context.order.end(),
                    [&](size_t a, size_t b) { return units[a].bytes.size() > units[b].bytes.size(); });
-  // One by one, whatever range a worker gets: neighbours in this order are the longest.
+  // Each worker takes the next kernel of the order, whatever its range: adjacent ranges would give one worker
+  // all large kernels.
   auto make = [](void* opaque, int64_t begin, int64_t end, int64_t worker) {
     auto& c = *static_cast<Context*>(opaque);
     for (int64_t k = begin; k < end; ++k) {
@@ -111,7 +114,7 @@ Code CompiledKernels::find_or_compile(const KernelInstance& unit) const {
   return code;
 }
 
-/// What the unit's provider makes of it. Any-thread. FE-K22, FE-P67.
+/// Compiles the unit with its provider. Any-thread. FE-K22, FE-P67.
 Result<cache::CompiledKernel> CompiledKernels::compile(const KernelInstance& unit) const {
   const auto& compiler = *unit.compiler;
   abi::Collector<> blob, listing;
@@ -141,7 +144,8 @@ Result<cache::CompiledKernel> CompiledKernels::compile(const KernelInstance& uni
                                out.shared_bytes};
 }
 
-/// Everything that the code depends on; empty where the cache is closed or the provider has no fingerprint.
+/// A key of everything on which the code depends; empty where the cache is closed or the provider has no
+/// fingerprint.
 std::string CompiledKernels::key_of(const KernelInstance& unit) const {
   if (makers_.empty() || unit.compiler->target_key.empty()) return {};
   const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());

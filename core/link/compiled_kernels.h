@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The code of a program's kernels: made by their providers, or found in the cache.
+// The code of a program's kernels: compiled by their providers, or found in the cache.
 #pragma once
 
 #include <map>
@@ -13,25 +13,25 @@
 
 namespace ferrite::core::runtime {
 
-/// What came of a unit.
+/// The result of compiling a unit.
 struct Code {
   cache::CompiledKernel kernel;
-  std::string key;     ///< of its entry in the cache; empty: it is not kept
+  std::string key;     ///< of the cache entry; empty: it is not cached
   bool found = false;  ///< it is from the cache
   std::optional<Error> failed;
 };
 
 class CompiledKernels {
  public:
-  /// Both outlive it.
+  /// Keeps references to both arguments.
   CompiledKernels(const Devices& devices, const BuildOptions& options);
 
-  /// The code of every unit, in their order; several are made at a time, as BuildOptions::jobs says. None of it is kept yet.
+  /// The code of every unit, in the order of the units. As many are made at a time as BuildOptions::jobs
+  /// says. None of it is stored yet.
   std::vector<Code> make(const KernelInstances& units) const;
-  /// Puts what was not found into the cache.
+  /// Stores the code in the cache, where it was not found there.
   void keep(const KernelInstance& unit, const Code& code) const;
-  /// Code that was found and is of no use, and why: it leaves the cache, and what the provider makes of the unit takes its place.
-  /// FE-K22, FE-P67.
+  /// Removes unusable code from the cache, with the reason, and compiles the unit again. FE-K22, FE-P67.
   Result<Code> make_anew(const KernelInstance& unit, const std::string& key, const std::string& reason) const;
 
  private:
@@ -41,7 +41,7 @@ class CompiledKernels {
 
   const Devices& devices_;
   const BuildOptions& options_;
-  /// All that code depends on beside the kernel; by who makes it.
+  /// Everything on which code depends besides the kernel; by compiler.
   std::map<const Compiler*, std::string> makers_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where the compiler looks for kernels that were compiled before: the interface. The driver has the implementation, a folder.
+// The interface of a cache of compiled kernels. The driver implements it with a folder.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace ferrite::core::cache {
 
-/// What a provider made of a kernel.
+/// A compiled kernel.
 struct CompiledKernel {
   std::string blob;
   std::string listing;
@@ -21,19 +21,20 @@ struct CompiledKernel {
   int64_t registers = -1, spills = -1, shared_bytes = -1;  ///< -1: unknown
 };
 
-/// What a kernel was made of and for. For people who look into the folder: nothing is decided by it.
+/// Where a kernel came from. It is for users who look into the folder; no decision depends on it.
 struct About {
   std::string device;     ///< its kind
-  std::string candidate;  ///< the provider's name of it
-  std::string nodes;      ///< of the model that wanted it first
+  std::string candidate;  ///< the provider's name of the candidate
+  std::string nodes;      ///< of the model that needed the kernel first
 };
 
-/// What came of looking kernels up.
+/// Counts of lookups.
 struct Counts {
   size_t hits = 0;                         ///< kernels that were found
-  std::map<std::string, size_t> misses;    ///< by reason: kernels that were not there, or could not be used
-  std::map<std::string, size_t> bypasses;  ///< by reason: kernels that were neither looked for nor kept
-  std::map<std::string, size_t> faults;    ///< by reason: entries that could not be used, or not be written
+  std::map<std::string, size_t> misses;    ///< by reason: kernels that were not found, or could not be used
+  std::map<std::string, size_t> bypasses;  ///< by reason: kernels that were neither looked up nor stored
+  /// by reason: entries that could not be used, or could not be written
+  std::map<std::string, size_t> faults;
   size_t missed() const;
   size_t bypassed() const;
 };
@@ -42,17 +43,18 @@ struct Counts {
 class KernelCache {
  public:
   virtual ~KernelCache() = default;
-  /// Whether anything can be found or kept.
+  /// Whether kernels can be found or stored.
   virtual bool is_open() const = 0;
-  /// The kernel, where it is kept, with a listing if that is wanted. An empty key is a provider's that has no fingerprint.
+  /// The kernel, if it is stored, with a listing if one is requested. An empty key means that the provider
+  /// has no fingerprint.
   virtual std::optional<CompiledKernel> find(const std::string& key, bool listing) = 0;
-  /// What was found turned out to be of no use: it counts as a miss, with this fault. keep() replaces it.
+  /// Reports that a found kernel is unusable: it counts as a miss, with this fault. keep() replaces it.
   virtual void drop(const std::string& key, const std::string& reason) = 0;
   virtual void keep(const std::string& key, const CompiledKernel& kernel, const About& about) = 0;
   virtual Counts counts() const = 0;
 };
 
-/// A cache with counts of its own; null: kernels are neither looked for nor kept.
+/// Opens a cache with counts of its own; null: kernels are neither looked up nor stored.
 using OpenKernelCache = std::function<std::unique_ptr<KernelCache>()>;
 
 }  // namespace ferrite::core::cache

@@ -12,14 +12,14 @@ namespace ferrite::core::runtime {
 
 using loop::BufferId;
 
-/// What a unit becomes with one of its providers.
+/// A unit together with one of its possible providers.
 struct KernelInstances::Offer {
   const Compiler* compiler = nullptr;
   Proposal proposal;
   KernelInstance
-      form;  ///< the kernel in the kinds of statements that the provider takes, its bytes and entry
-  size_t candidates = 0;                  ///< of which it is one
-  std::optional<tune::Decision> decided;  ///< what spoke for it; none: its cost
+      form;  ///< the kernel with the statement kinds that the provider supports, its bytes and entry
+  size_t candidates = 0;                  ///< number of candidates between which it was chosen
+  std::optional<tune::Decision> decided;  ///< the decision that selects it; none: its cost does
 };
 
 namespace {
@@ -43,10 +43,10 @@ Result<void> flatten(KernelInstance& unit) {
   return {};
 }
 
-/// The unit for a provider. FE-K07 where it has statements that the provider does not take.
+/// The unit in the form for a provider. FE-K07 where it has statements that the provider does not support.
 Result<KernelInstance> form_for(const KernelInstance& unit, const Compiler& compiler) {
   KernelInstance form = unit;
-  // Its buffers stay as they are, and so do the arguments.
+  // Legalisation changes neither buffers nor arguments.
   FE_TRY(const bool changed,
          kernel::legalise(form.group.kernel, compiler.target.statement_kinds, compiler.slots.features));
   if (changed) FE_CHECK(flatten(form));
@@ -67,7 +67,7 @@ Result<size_t> KernelInstances::add(schedule::GroupKernel& group, const std::str
   return unit_of(group, provenance, device, chosen, candidate);
 }
 
-/// The unit of a kernel, one for all groups of a device and provider whose kernels are the same bytes.
+/// The unit of a kernel. Groups with the same device, provider, candidate and kernel bytes share one.
 Result<size_t> KernelInstances::unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
                                         const Compiler* compiler, const std::string& candidate) {
   auto flat = kernel::flatten(group.kernel, provenance);
@@ -87,8 +87,9 @@ Result<size_t> KernelInstances::unit_of(schedule::GroupKernel group, std::string
   return found->second;
 }
 
-/// The offer that was decided for or chosen with its compiler, else the cheapest one, of the providers that a unit may have; without one the error says why,
-/// FE-K20. `is_packing`: nothing is decided about what brings constants into their layout.
+/// The best offer for a unit: the decided one, or the one of the chosen compiler, else the cheapest one among
+/// its possible providers. Without any offer, the error has the reasons, FE-K20. `is_packing`: packing
+/// kernels are never subject to decisions.
 Result<KernelInstances::Offer> KernelInstances::best_offer(const KernelInstance& unit, bool is_packing) {
   const auto& device = *devices_[unit.device];
   const auto providers = unit.compiler ? std::span(unit.compiler, 1) : device.generators();
@@ -127,7 +128,7 @@ Result<KernelInstances::Offer> KernelInstances::best_offer(const KernelInstance&
       if (decided && decided->provider == compiler.id && decided->candidate == proposal.name &&
           (decisions->is_locked() || !blocklist_.candidates.contains({&compiler, unit.entry, proposal.id})))
         wanted = Offer{&compiler, proposal, *form, 0, decided};
-      // One that takes too much memory is taken where there is no other.
+      // A candidate that takes too much memory is used only where there is no other.
       auto& to = blocklist_.candidates.contains({&compiler, unit.entry, proposal.id}) ? refused : best;
       if (to && to->proposal.cost <= proposal.cost) continue;
       to = Offer{&compiler, std::move(proposal), *form, 0, {}};
@@ -148,6 +149,7 @@ Result<KernelInstances::Offer> KernelInstances::best_offer(const KernelInstance&
 
 Result<std::vector<size_t>> KernelInstances::choose(const Declined& declined) {
   const size_t kernels = units_.size();
+  // The loop also visits packing units that apply_layout() appends on the way.
   for (size_t u = 0; u < units_.size(); ++u) {
     auto offer = best_offer(units_[u], u >= kernels);
     if (!offer) {
@@ -172,7 +174,7 @@ Result<std::vector<size_t>> KernelInstances::choose(const Declined& declined) {
   return merge_equal();
 }
 
-/// `entry`: of the kernel as it was before its provider's form of it.
+/// `entry`: that of the kernel before legalisation for its provider.
 void KernelInstances::record_choice(const KernelInstance& unit, const std::string& entry, const Offer& offer,
                                     bool generated) {
   const auto& decided = offer.decided;
@@ -192,7 +194,8 @@ void KernelInstances::record_choice(const KernelInstance& unit, const std::strin
   options_.decisions->took(std::move(taken));
 }
 
-/// Kernels that only differed in what their provider does not take are one.
+/// Merges units that became equal because they differed only in statements that their provider does not
+/// support.
 std::vector<size_t> KernelInstances::merge_equal() {
   std::map<std::tuple<uint32_t, const Compiler*, std::string, std::string>, size_t> first;
   std::vector<size_t> number;
@@ -204,6 +207,7 @@ std::vector<size_t> KernelInstances::merge_equal() {
   if (first.size() == units_.size()) return number;
   std::vector<KernelInstance> kept(first.size());
   decltype(packs_) packs;
+  // Backwards, so that the first of equal units is the one that is kept.
   for (size_t u = units_.size(); u-- > 0;) kept[number[u]] = std::move(units_[u]);
   for (auto& [u, list] : packs_) {
     for (auto& pack : list) pack.unit = number[pack.unit];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The kernels of a program, each once, and the candidates that are taken for them.
+// The kernels of a program, each once, and the candidates chosen for them.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +19,19 @@ namespace ferrite::core::runtime {
 
 /// One kernel on its way from the group to code; equal groups share one.
 struct KernelInstance {
-  schedule::GroupKernel group;   ///< of the first group that has it
-  std::vector<std::byte> bytes;  ///< flat, operand layouts in place
+  schedule::GroupKernel group;   ///< of the first group that has this kernel
+  std::vector<std::byte> bytes;  ///< flat form, with operand layouts applied
   std::string entry;
-  std::string asked;  ///< the entry that it had when candidates were asked for
+  std::string asked;  ///< its entry when candidates were requested
   std::string provenance;
   uint32_t device = 0;
-  const Compiler* compiler = nullptr;  ///< who compiles it; null: a code generator, until one is chosen
+  const Compiler* compiler = nullptr;  ///< its compiler; null: a code generator, until one is chosen
   uint64_t candidate = 0;
   std::string candidate_name;
-  double cost = 0;  ///< seconds that the candidate takes, by its provider
+  double cost = 0;  ///< seconds, as the candidate's provider estimates
 };
 
-/// A constant argument of a unit that another unit brings into the layout that it wants.
+/// A constant argument of a unit, and the unit that packs it into the requested layout.
 struct Pack {
   uint32_t argument;
   size_t unit;
@@ -39,7 +39,7 @@ struct Pack {
 
 class KernelInstances {
  public:
-  /// All outlive it.
+  /// Keeps references to all arguments.
   KernelInstances(const Devices& devices, const BuildOptions& options, select::CandidateBlocklist& blocklist,
                   Ledger& ledger)
       : devices_(devices), options_(options), blocklist_(blocklist), ledger_(ledger) {}
@@ -48,19 +48,21 @@ class KernelInstances {
   const KernelInstance& operator[](size_t unit) const { return units_[unit]; }
   auto begin() const { return units_.begin(); }
   auto end() const { return units_.end(); }
-  /// What a unit wants packed; after choose().
+  /// The packed arguments of a unit; after choose().
   const std::vector<Pack>& packs(size_t unit) const;
 
-  /// The unit of a kernel for the device's code generators, or for a candidate of one compiler; `group` is brought into its order.
+  /// The unit of a kernel, for the device's code generators or for a candidate of one compiler. `group` is
+  /// put into canonical order.
   Result<size_t> add(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
                      const Compiler* chosen = nullptr, const std::string& candidate = {});
 
-  /// Told of a unit for which nobody proposes anything, and why; what it gives ends choose() where it is an error.
+  /// Called with a unit for which there are no proposals, and the reason. If it returns an error, choose()
+  /// ends with it.
   using Declined = std::function<Result<void>(size_t unit, Error)>;
-  /// Asks the providers for candidates and takes the one that was decided for, else the cheapest; the layouts that it wants for
-  /// constants become packing kernels, which are units behind the others and have no constants themselves. Gives the number that
-  /// each unit has then, as units that only differed in what their provider does not take are one. FE-T42, FE-T43 where a
-  /// decisions lock does not fit.
+  /// Asks the providers for candidates and chooses the decided one, else the cheapest. The layouts that it
+  /// requests for constants become packing kernels. These are units after the others and have no constants
+  /// themselves. Returns the new number of each unit, because units that differed only in statements that
+  /// their provider does not support are merged. FE-T42, FE-T43 where a decisions lock does not fit.
   Result<std::vector<size_t>> choose(const Declined& declined);
 
  private:

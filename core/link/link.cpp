@@ -18,7 +18,7 @@ Result<std::shared_ptr<Executable>> Builder::Steps::link() {
   }
   if (auto prepared = executable_->prepare(); !prepared) {
     if (forgive(prepared.error())) return std::shared_ptr<Executable>();
-    // An index of the model's own that is out of range says nothing of who made the code.
+    // An out-of-range index of the model itself is not the fault of a provider.
     if (prepared.error().code == "FE-X10") return std::move(prepared.error());
     return with_makers(std::move(prepared.error()));
   }
@@ -37,17 +37,16 @@ void Builder::Steps::record_recording() {
                device.place(),
                "recorded",
                {},
-               "launches and copies, by the second run of a context for those behind it",
+               "launches and copies, recorded in the second run of a context and replayed in later ones",
                static_cast<double>(executable_->steps.size())});
   const auto &inputs = executable_->inputs, &outputs = executable_->outputs;
   for (const size_t port : plan.fixed)
-    ledger_.add(
-        {"record", port < inputs.size() ? inputs[port].name : outputs[port - inputs.size()].name,
-         device.place(), "recorded for each place", "place",
-         fmt::format("a library's launch or a copy reaches it, whose pointers stay as they were recorded; "
-                     "recordings of {} places are kept",
-                     most_recordings),
-         0});
+    ledger_.add({"record", port < inputs.size() ? inputs[port].name : outputs[port - inputs.size()].name,
+                 device.place(), "recorded for each address", "address",
+                 fmt::format("a library's launch or a copy uses it, and recorded pointers cannot change; "
+                             "recordings for {} addresses are kept",
+                             most_recordings),
+                 0});
 }
 
 void Builder::Steps::link_launches() {
@@ -82,6 +81,7 @@ void Builder::Steps::find_makers() {
                                  [&](const auto& store) { return program_.storage(store.buffer) == b; });
     });
   };
+  // Init groups after the last writer only read the buffer; its readers need not wait for them.
   for (auto& [b, groups] : makers_)
     while (!groups.empty() && !writes(groups.back(), b)) groups.pop_back();
 }
@@ -97,6 +97,7 @@ void Builder::Steps::link_constants(size_t g, Transfers& transfers) {
       if (found == makers_.end()) continue;
       for (size_t maker : found->second)
         if (wanted.insert(maker).second) pending.push_back(maker);
+      // Later groups need not visit these makers again.
       makers_.erase(found);
     }
   }

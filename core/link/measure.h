@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How a compilation has candidates measured: the interface. The driver has the autotuner.
+// The interface through which a compilation has candidates measured. The driver implements it with the
+// autotuner.
 #pragma once
 
 #include <functional>
@@ -11,15 +12,16 @@
 
 namespace ferrite::core::tune {
 
-/// What is tuned: the groups as they are placed.
+/// The subject of tuning: the placed groups.
 struct Subject {
   const schedule::Schedule& groups;
-  const schedule::Schedule* parts;  ///< as select_libraries() takes it; null where no device has a library
+  const schedule::Schedule* parts;  ///< as for select_libraries(); null where no device has a library
   const select::Placement& placement;
   const runtime::Devices& devices;
 };
 
-/// Measures the candidates of which nothing is known yet, within the budget of the options, and tells `decisions` and the ledger.
+/// Measures the candidates without a known decision, within the budget of the options, and reports to
+/// `decisions` and the ledger.
 using Measure = std::function<Result<void>(const Subject& subject, const Options& options,
                                            const runtime::BuildOptions& build, plugin::CostModels& costs,
                                            const select::CandidateBlocklist& blocklist, Decisions& decisions,

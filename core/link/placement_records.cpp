@@ -16,7 +16,7 @@ bool writes(const loop::LoopProgram& program, const loop::ProgramStatement& stat
          std::ranges::any_of(statement.stores, is_it, &loop::Store::buffer);
 }
 
-/// A buffer as people know it: by its name in the model, or by the nodes that make it.
+/// A buffer as messages show it: its name in the model, or the nodes that write it.
 std::string text_of(const schedule::Schedule& schedule, std::span<const PlacedGroup> groups, BufferId b) {
   const auto& program = schedule.program;
   if (auto name = schedule::model_name(program.buffers[b]); !name.empty()) return name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the ledger is told of where a program runs.
+// Ledger records of the devices on which a program runs.
 #pragma once
 
 #include <span>
@@ -10,16 +10,17 @@
 
 namespace ferrite::core::runtime {
 
-/// A group of the schedule, as it was placed in the end.
+/// A group of the schedule with its final placement.
 struct PlacedGroup {
   std::string provenance;
   uint32_t device = 0;
   bool init = false;  ///< it runs once, at load
-  std::string text;   ///< by whom it was made, which kernel it is, and why it is there
+  std::string text;   ///< its compiler, its kernel, and the reason for its device
 };
 
-/// What runs where, as records of `placement`, each with its kernel's number in the order of execution, from 1 on, as score; and what is
-/// copied for that, of `transfer`. `groups`: one a group of the schedule.
+/// Records the device of each group under `placement`, with the kernel's number in the order of execution,
+/// from 1 on, as score, and the copies between memories under `transfer`. `groups`: one for each group of the
+/// schedule.
 void record_placement(const schedule::Schedule& schedule, std::span<const PlacedGroup> groups,
                       std::span<const Transfers::Transfer> transfers, const Devices& devices, Ledger& ledger);
 

@@ -55,8 +55,9 @@ ArenaNeeds Builder::Steps::arena_needs(uint32_t d) const {
   ArenaNeeds needs;
   needs.workers = executable_->workers_of(d);
   needs.workspaces = planned_workspaces(d);
+  // Devices that can access the host's memory share the arena of the home device.
   if (d != home() && devices_[d]->host_memory) return needs;
-  std::map<BufferId, std::set<uint32_t>> memories;  // that its groups use
+  std::map<BufferId, std::set<uint32_t>> memories;  // the memories that its groups use
   for (size_t g = 0; g < groups_.size(); ++g)
     for (BufferId b : groups_[g].arguments) memories[b].insert(executable_->memory_of(device_of(g)));
   const std::set<BufferId> leaving = brought_home();
@@ -67,7 +68,7 @@ ArenaNeeds Builder::Steps::arena_needs(uint32_t d) const {
         (port && ports == executable_->memory_of(d)))
       return false;
     if (!devices_[d]->host_memory) return true;
-    // What crosses from one memory to another, and what lies here for its own sake.
+    // Buffers that are used in several memories, and buffers that belong to the host's memory.
     const bool crosses = memories[b].size() > 1;
     return port ? crosses || !memories[b].count(ports)
                 : crosses || memories[b].count(Executable::host) || leaving.count(b);
@@ -81,6 +82,7 @@ ArenaNeeds Builder::Steps::arena_needs(uint32_t d) const {
     }
   }
   for (BufferId b : leaving)
+    // Results live until after the last group, when they are copied out.
     if (here.count(b) && lives_here(b)) needs.keep(b, program_.buffers[b].bytes(), groups_.size());
   return needs;
 }

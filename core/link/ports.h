@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Inputs and outputs of a program, as those who run it see them.
+// The inputs and outputs of a program as its users see them.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace ferrite::core::runtime {
 
-/// The ports that these buffers of a program are.
+/// Describes these buffers of a program as ports.
 std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
                                      std::span<const loop::BufferId> buffers);
 

@@ -7,7 +7,7 @@ namespace ferrite::core::runtime {
 
 Transfers::State& Transfers::state_of(loop::BufferId buffer, const BufferSlot& home) {
   auto [found, added] = states_.try_emplace(buffer);
-  // What no launch has written yet has contents where it came with them.
+  // A buffer that no launch has written yet is valid at home only if it came with contents.
   if (added)
     found->second.home_valid = home.kind != BufferSlot::Kind::arena && home.kind != BufferSlot::Kind::output;
   return found->second;
@@ -40,7 +40,7 @@ void Transfers::bring_home(loop::BufferId buffer, const BufferSlot& home, std::v
   if (newest == state.copies.end()) return;
   constexpr uint32_t host = Executable::host;
   BufferSlot from = newest->second.first;
-  // Between devices of different runtimes the way is through the host's memory.
+  // Between devices of different runtimes the copy goes through the host's memory.
   const uint32_t at_home = executable_.memory_of(home);
   if (at_home != host && newest->first != host && !are_peers(at_home, newest->first)) {
     auto& [place, valid] =
@@ -69,6 +69,7 @@ BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const Buffer
   const auto write = [&](bool at_home) {
     if (!written) return;
     state.home_valid = at_home;
+    // A write makes all other copies stale.
     for (auto& [other, mirror] : state.copies) mirror.second = !at_home && other == memory;
   };
   if (memory == executable_.memory_of(home)) {
@@ -93,6 +94,7 @@ BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const Buffer
   const auto peer = std::ranges::find_if(state.copies, [&](const auto& mirror) {
     return mirror.second.second && are_peers(memory, mirror.first);
   });
+  // A direct copy from a peer saves the way through the home.
   if (!valid && !state.home_valid && peer != state.copies.end()) {
     copy(buffer, peer->second.first, place, steps);
     valid = true;

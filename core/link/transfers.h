@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Transfers: which buffers a device without the host's memory has copies of, and the copies that a launch needs.
+// Transfers: the staging copies of buffers in the memories of devices, and the copy operations that a launch
+// needs.
 #pragma once
 
 #include <map>
@@ -11,19 +12,21 @@
 
 namespace ferrite::core::runtime {
 
-/// Follows where each buffer's newest contents lie while launches are listed in their order. The home of a buffer is where the
-/// devices that reach the host's memory have it; that of a port where the caller has it.
+/// Tracks which memory has each buffer's newest contents, while launches are listed in their order. The home
+/// of a buffer is its slot in the host's memory, or in the arena of the devices that can access it; the home
+/// of a port is the caller's memory.
 class Transfers {
  public:
-  /// `arenas`: by device, where the buffers lie that its kernels touch.
+  /// `arenas`: by device, the offsets of the buffers that its kernels access.
   Transfers(Executable& executable, std::span<const ArenaPlan> arenas)
       : executable_(executable), arenas_(arenas) {}
 
-  /// Where `device` finds the buffer at the next launch of `steps`, which gets the copies that must come before it. A buffer that is `written` is nowhere else valid after that launch.
+  /// The slot of the buffer for `device` at the next launch of `steps`. Adds the copies to `steps` that must
+  /// precede the launch. If the launch writes the buffer (`written`), all other copies are stale after it.
   BufferSlot reach(uint32_t device, loop::BufferId buffer, const BufferSlot& home, bool written,
                    std::vector<Launch>& steps);
 
-  /// Makes the home of a buffer valid again.
+  /// Copies the newest contents back to the buffer's home, unless they are there.
   void bring_home(loop::BufferId buffer, const BufferSlot& home, std::vector<Launch>& steps);
 
   struct Transfer {
@@ -32,21 +35,21 @@ class Transfers {
     bool at_load;
     int64_t bytes;
   };
-  /// All copies that were listed, in their order.
+  /// All copies so far, in their order.
   std::span<const Transfer> listed() const { return transfers_; }
 
  private:
   struct State {
     bool home_valid = false;
     std::map<uint32_t, std::pair<BufferSlot, bool>>
-        copies;  ///< by memory: where, and whether its contents are the newest
+        copies;  ///< by memory: the slot, and whether it has the newest contents
   };
   State& state_of(loop::BufferId buffer, const BufferSlot& home);
-  /// Where a memory's arena has the buffer.
+  /// The slot of the buffer in a memory's arena.
   BufferSlot arena_slot(uint32_t memory, loop::BufferId buffer, const BufferSlot& home) const;
-  /// Whether devices with these memories copy from one to the other.
+  /// Whether the devices with these memories copy directly from one to the other.
   bool are_peers(uint32_t memory, uint32_t other) const;
-  /// One of the two is in the host's memory, or they are in those of peers.
+  /// Adds a copy. One of the slots is in the host's memory, or both are in the memories of peers.
   void copy(loop::BufferId buffer, const BufferSlot& from, const BufferSlot& to, std::vector<Launch>& steps);
 
   Executable& executable_;

@@ -13,7 +13,8 @@ size_t position(const Statement& statement, index::Symbol symbol) {
                              statement.vars.begin());
 }
 
-/// Whether two sums of loops add the same ones, each as often: loops at the same place in both statements.
+/// Whether two sums add the same loops with the same factors. A loop is identified by its position in its
+/// statement.
 bool same_loops(const Statement& first, const index::Affine& a, const Statement& second,
                 const index::Affine& b) {
   return a.rest.empty() && b.rest.empty() && a.terms.size() == b.terms.size() &&
@@ -25,7 +26,8 @@ bool same_loops(const Statement& first, const index::Affine& a, const Statement&
          });
 }
 
-/// Whether a dim is addressed by the same sum of several loops, each point of which has an element of its own.
+/// Whether both statements address a dim by the same sum of several loops that gives each point an element of
+/// its own.
 bool same_count(const LoopProgram& program, const Statement& first, index::Expr x, const Statement& second,
                 index::Expr y) {
   if (program.pool.as_symbol(x) || !counts_through(program, first, x)) return false;
@@ -85,6 +87,7 @@ std::vector<Var> order_like(const LoopProgram& program, const Statement& map,
       for (const auto& own : map.vars)
         if (symbol == own.symbol && own.extent == var.extent && !taken(own)) match = &own;
     }
+    // The order ends at the first loop that has no counterpart: loops after it would not be leading ones.
     if (!match) break;
     result.push_back(*match);
   }
@@ -106,10 +109,11 @@ uint32_t common_loops(const LoopProgram& program, uint32_t x, uint32_t y, uint32
     for (const auto& op : second.ops)
       if (op.code == FE_OP_LOAD && program.storage(op.buffer) == storage)
         shared = std::min(shared, aligned(program, first, store.index, second, op.index, shared));
+    // Two statements that store to one buffer never share loops: the order of their stores has to stay.
     for (const auto& other : second.stores)
       if (program.storage(other.buffer) == storage) return 0;
   }
-  // A later write to what an earlier statement reads: iterations must not overtake each other.
+  // A later write to a buffer that the earlier statement reads: iterations must not overtake each other.
   for (const auto& store : second.stores) {
     BufferId storage = program.storage(store.buffer);
     for (const auto& op : first.ops)

@@ -40,6 +40,7 @@ int32_t StatementViews::fill(fe_call* call, const fe_statement_args* args, const
   view.kind = statement.kind;
   view.extents = abi::array(scratch.extents);
   view.parallel = static_cast<uint32_t>(statement.parallel_count());
+  // The group of a statement is looked up here and not stored, because split_group() changes the groups.
   view.group = FE_NONE32;
   for (uint32_t g = 0; g < groups.size(); ++g)
     if (std::binary_search(groups[g].statements.begin(), groups[g].statements.end(), args->statement))
@@ -93,6 +94,7 @@ LoopApi::LoopApi(const LoopProgram& program, FusionRequests* requests)
     api->requests_->forced.emplace_back(std::min(args->a, args->b), std::max(args->a, args->b));
     return FE_OK;
   };
+  // A pass that may only read gets a table without the slots for requests.
   if (!requests) table.forbid_fusion = table.force_fusion = nullptr;
   loan_.emplace(this, table);
 }
@@ -117,7 +119,8 @@ ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(sched
     if (!api) return refused;
     return api->views_.fill(call, args, api->schedule_.groups, out);
   };
-  // The part from `at` on becomes a group of its own, behind the first part, where its inputs are ready.
+  // The statements from `at` on become a group of their own, right after the rest of their old group:
+  // everything that they read has been computed by then.
   table.split_group = [](void* self, fe_call* call, const fe_group_args* args, fe_none*) -> int32_t {
     int32_t refused = FE_OK;
     auto* api = Loan<fe_schedule_api, ScheduleApi>::owner_in_time(self, call, refused);
@@ -127,7 +130,7 @@ ScheduleApi::ScheduleApi(Schedule& schedule) : schedule_(schedule), views_(sched
     auto& members = groups[args->group].statements;
     auto place = std::find(members.begin(), members.end(), args->at);
     if (place == members.begin() || place == members.end())
-      return refuse(call, "FE-S02", "the statement is not inside the group, behind its first one");
+      return refuse(call, "FE-S02", "the statement is not in the group, after its first one");
     Group rest{{place, members.end()}, groups[args->group].shared};
     members.erase(place, members.end());
     groups.insert(groups.begin() + args->group + 1, std::move(rest));

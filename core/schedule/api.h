@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The host's side of fe_loop_api and fe_schedule_api: views of statements and groups, and the edits of the fusion hooks.
+// The host's side of fe_loop_api and fe_schedule_api: views of statements and groups, and the edits of the
+// fusion hooks.
 #pragma once
 
 #include <deque>
@@ -14,11 +15,11 @@
 
 namespace ferrite::core::schedule {
 
-/// Views of one program; what a view points to lives as long as this.
+/// Views of the statements of one program. The memory that a view points to lives as long as this object.
 class StatementViews {
  public:
   explicit StatementViews(const LoopProgram& program) : program_(program) {}
-  /// FE-S01 for a statement that does not exist.
+  /// Fills the view of one statement. FE-S01 for a statement that does not exist.
   int32_t fill(fe_call* call, const fe_statement_args* args, const std::vector<Group>& groups,
                fe_statement_view* out);
 
@@ -34,11 +35,11 @@ class StatementViews {
 
 class LoopApi {
  public:
-  /// Without requests the program can only be read.
+  /// `requests`: null where the program can only be read.
   LoopApi(const LoopProgram& program, FusionRequests* requests);
   LoopApi(const LoopApi&) = delete;
   const fe_loop_api* api() const { return loan_->table(); }
-  /// Once it has passed, every slot fails (FE-M21).
+  /// After the deadline every slot fails (FE-M21).
   void set_deadline(const Deadline& deadline) { deadline_ = deadline; }
   const Deadline& deadline() const { return deadline_; }
   /// FE-P63 where a pass let another thread use the table.
@@ -57,7 +58,7 @@ class ScheduleApi {
   explicit ScheduleApi(Schedule& schedule);
   ScheduleApi(const ScheduleApi&) = delete;
   const fe_schedule_api* api() const { return loan_->table(); }
-  /// Once it has passed, every slot fails (FE-M21).
+  /// After the deadline every slot fails (FE-M21).
   void set_deadline(const Deadline& deadline) { deadline_ = deadline; }
   const Deadline& deadline() const { return deadline_; }
   /// FE-P63 where a pass let another thread use the table.

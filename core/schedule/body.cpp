@@ -13,7 +13,8 @@ bool is_unchecked(const Statement& producer) {
   return std::ranges::none_of(producer.ops, [](const BodyOp& op) { return op.code == FE_OP_INDIRECT; });
 }
 
-/// What the statement's stores name of symbols that its own operations bound, and bind anew in `ops`.
+/// Replaces the symbols that the statement's stores use and that its own operations bound by the symbols that
+/// the rebuilt operations `ops` bind.
 void follow_symbols(index::Pool& pool, Statement& statement, const std::vector<OpId>& numbers,
                     const std::vector<BodyOp>& ops) {
   Substitution bound;
@@ -25,7 +26,7 @@ void follow_symbols(index::Pool& pool, Statement& statement, const std::vector<O
     for (auto& expr : store.index) expr = pool.substitute(expr, bound);
 }
 
-/// The producer's variables where it makes what is loaded.
+/// The values of the producer's variables at which it computes the loaded element.
 Substitution place_of(const LoopProgram& program, const ProgramStatement& producer, const BodyOp& load) {
   const auto& store = producer.stores[0];
   Substitution at;
@@ -36,8 +37,9 @@ Substitution place_of(const LoopProgram& program, const ProgramStatement& produc
   return at;
 }
 
-// An index that splicing makes: a quarter of the levels that kernels take, since a contraction composes it once more with that of an
-// operand, and addresses and packings add theirs; and about what a line of text shows.
+// Limits of an index that splicing makes. Levels: a quarter of those that kernels accept, because a
+// contraction composes the index once more with that of an operand, and address computations and packing add
+// levels of their own. Parts: about as many as a line of text shows.
 constexpr uint32_t most_levels = most_index_levels / 4, most_parts = 512;
 
 bool is_small(const IndexSize& size) { return size.levels <= most_levels && size.parts <= most_parts; }
@@ -72,6 +74,8 @@ std::vector<OpId> BodyWriter::splice(const std::vector<BodyOp>& source, Substitu
       for (auto& expr : op.index) expr = pool.substitute(expr, substitution);
     if (op.code == FE_OP_LOAD) {
       if (mask != none) {
+        // A load without a mask of its own gives 0 where the new mask is false; the caller selects the right
+        // value.
         op.b = op.a == none ? builder.constant(op.dtype, 0) : op.b;
         op.a = op.a == none ? mask : prim(Prim::and_, DType::bool_, mask, op.a);
       }
@@ -144,7 +148,8 @@ bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
     }
     const auto too_large = [&](index::Expr expr) {
       const auto inner = size_of(program.pool, expr);
-      // Most are small whatever the simplifier does with them.
+      // Most indices are small whatever the simplifier does; the exact check, which builds the index, is
+      // expensive.
       if (uint64_t{inner.parts} * outer.parts <= most_parts && is_small({inner.levels + outer.levels, 1}))
         return false;
       return !is_small(size_of(program.pool, program.pool.substitute(expr, at)));
@@ -174,6 +179,8 @@ void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramSt
   auto numbers = body.splice(reader.ops, {}, none, [&](const BodyOp& load) -> std::optional<OpId> {
     if (program.storage(load.buffer) != storage) return std::nullopt;
     const auto at = place_of(program, producer, load);
+    // A pure view keeps the load's mask on the load itself, which saves a select. It must have no INDIRECT,
+    // whose operations would have to be spliced too.
     if (value.code == FE_OP_LOAD && value.a == none && load.a != none && is_unchecked(producer)) {
       BodyOp view = value;
       for (auto& expr : view.index) expr = program.pool.substitute(expr, at);
@@ -189,6 +196,7 @@ void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramSt
   reader.ops = std::move(body.ops);
   renumber(reader, numbers);
   remove_dead(program.pool, reader);
+  // Origins stay in the order of the model: those of the producer come first.
   for (const auto& origin : producer.origins | std::views::reverse)
     if (std::find(reader.origins.begin(), reader.origins.end(), origin) == reader.origins.end())
       reader.origins.insert(reader.origins.begin(), origin);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Building statement bodies out of other bodies: what inlining and merging share.
+// Building statement bodies from other bodies: used by inlining and by merging.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,20 @@ using namespace ferrite::core::loop;
 
 using Substitution = std::vector<std::pair<index::Symbol, index::Expr>>;
 
-/// Whether it takes about as long as an addition.
+/// Whether the primitive takes about as long as an addition.
 bool is_cheap(Prim prim);
 
-/// A body being put together.
+/// A body under construction.
 struct BodyWriter {
   explicit BodyWriter(index::Pool& pool_) : pool(pool_), builder(pool_, ops) {}
   BodyWriter(const BodyWriter&) = delete;
 
   OpId prim(Prim prim, DType dtype, OpId a, OpId b = none, OpId c = none);
 
-  /// Appends `source` with its index symbols substituted, each load's mask joined with `mask` (an operation here, or none).
-  /// `replace` may give another operation for a load (its operands and index already translated). Returns the number here of
-  /// each source operation. Each INDIRECT binds a symbol of its own.
+  /// Appends `source` with its index symbols substituted. The mask of each load is combined with `mask`, an
+  /// operation of this body or none. `replace` may give another operation for a load, whose operands and
+  /// index are translated already. Returns, for each source operation, its number in this body. Each INDIRECT
+  /// binds a new symbol.
   using Replace = std::function<std::optional<OpId>(const BodyOp& load)>;
   std::vector<OpId> splice(const std::vector<BodyOp>& source, Substitution substitution, OpId mask,
                            const Replace& replace);
@@ -37,24 +38,28 @@ struct BodyWriter {
   BodyBuilder builder;
 };
 
-/// Whether the statement's first store covers its buffer, each variable being a coordinate of it, in their order.
+/// Whether the statement's first store covers its whole buffer, with the variables as coordinates in their
+/// order.
 bool stores_identity(const LoopProgram& program, const Statement& statement);
 
-/// Whether the load has an index from data in a dim of size 1: there is nothing to pick, but the index is to be checked, and is lost where
-/// the value that is loaded comes from elsewhere.
+/// Whether the load has an index from data in a dim of size 1. Such an index selects nothing, but it has to
+/// be checked; the check would be lost if the loaded value came from elsewhere.
 bool picks_in_size_one(const LoopProgram& program, const BodyOp& load);
 
-/// Whether splice_into() would make an index that is larger than kernels should have: then what the producer makes is better stored.
+/// Whether splice_into() would make an index that is larger than kernels should have. The producer's result
+/// is then better stored.
 bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
                            const ProgramStatement& producer);
 
-/// What a map reads if it runs once.
+/// The bytes that one execution of a map reads.
 int64_t loaded_bytes(const LoopProgram& program, const Statement& map);
 
-/// Computes what `producer`, which stores_identity(), makes wherever `reader` loads it. Operations that nobody needs then go.
+/// Replaces each load of the producer's result in `reader` by the producer's computation. stores_identity()
+/// holds for `producer`. Operations that become unused are removed.
 void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer);
 
-/// Translates everything of `statement` that names operations after its body was rebuilt.
+/// Translates all operation numbers in `statement` after its body was rebuilt. `numbers`: by old operation,
+/// the new one.
 void renumber(Statement& statement, const std::vector<OpId>& numbers);
 
 }  // namespace ferrite::core::schedule

@@ -6,7 +6,8 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// The parallel loops that a dim's index adds, the slowest first; empty where it is another index.
+/// The parallel loops whose sum is the index of a dim, the slowest first. Empty where the index is not such a
+/// sum.
 std::vector<Var> counted(const LoopProgram& program, const Statement& statement, index::Expr dim) {
   const auto affine = program.pool.affine(dim);
   if (!affine.rest.empty() || affine.constant != 0 || affine.terms.empty()) return {};
@@ -19,12 +20,13 @@ std::vector<Var> counted(const LoopProgram& program, const Statement& statement,
     loops.push_back(*var);
   }
   int64_t step = 1;
+  // The factors have to be those of a mixed-radix count: each loop counts whole ranges of the ones after it.
   for (size_t k = loops.size(); k-- > 0; step *= loops[k].extent)
     if (terms[k].second != step) return {};
   return loops;
 }
 
-/// Takes `loops` in place of the variable, whose extent is the product of theirs.
+/// Replaces the variable by `loops`; its extent is the product of theirs.
 void cut(LoopProgram& program, Statement& statement, index::Symbol symbol, const std::vector<Var>& loops) {
   const auto var = std::ranges::find(statement.vars, symbol, &Var::symbol);
   std::vector<Var> own;
@@ -43,7 +45,8 @@ void cut(LoopProgram& program, Statement& statement, index::Symbol symbol, const
     for (auto& expr : store.index) expr = program.pool.substitute(expr, {&replaced, 1});
 }
 
-/// Cuts a loop of the map that runs over a dim of what `writer` stores as `stored`.
+/// Splits the loop of the map that runs over a dim which `writer` stores, as `stored` says, from several
+/// loops.
 bool follow(LoopProgram& program, const Statement& writer, const Store& stored, Statement& map) {
   bool changed = false;
   for (size_t d = 0; d < stored.index.size(); ++d) {
@@ -73,7 +76,8 @@ bool counts_through(const LoopProgram& program, const Statement& statement, inde
 }
 
 void cut_loops(LoopProgram& program) {
-  std::vector<uint32_t> writers;  // that store a dim from several loops
+  // contractions, and maps that were split, that store a dim from several loops
+  std::vector<uint32_t> writers;
   for (uint32_t s = 0; s < program.statements.size(); ++s) {
     auto& statement = program.statements[s];
     if (statement.kind == FE_STATEMENT_CONTRACT) {
@@ -88,6 +92,7 @@ void cut_loops(LoopProgram& program) {
     for (uint32_t writer : writers)
       for (const auto& store : program.statements[writer].stores)
         cuts |= follow(program, program.statements[writer], store, statement);
+    // Maps that read this one are split in the same way.
     if (cuts) writers.push_back(s);
   }
 }

@@ -30,7 +30,7 @@ Dependencies Dependencies::of(const LoopProgram& program) {
     for (BufferId b : statement.call.reads) add_once(d.reads[s], program.storage(b));
     for (const auto& store : statement.stores) {
       add_once(d.writes[s], program.storage(store.buffer));
-      // An accumulating store reads what is there.
+      // An accumulating store also reads the buffer.
       if (store.mode != FE_STORE_SET) add_once(d.reads[s], program.storage(store.buffer));
     }
     for (BufferId b : statement.call.writes) add_once(d.writes[s], program.storage(b));
@@ -41,7 +41,9 @@ Dependencies Dependencies::of(const LoopProgram& program) {
       d.before[s].push_back(earlier);
       after.push_back(s);
     };
-    // Writers of a buffer are ordered among themselves: behind the last one is behind all of them, and behind what read before it.
+    // The writers of a buffer are ordered among themselves. An edge from the last writer therefore implies
+    // edges from all writers before it, and from the statements that read before it. This keeps the number of
+    // edges linear.
     for (BufferId b : d.reads[s])
       if (!d.writers[b].empty()) order(d.writers[b].back());
     for (BufferId b : d.writes[s]) {

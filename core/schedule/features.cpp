@@ -7,19 +7,21 @@ namespace ferrite::core::schedule {
 namespace {
 
 constexpr std::string_view docs[] = {
-    "puts what makes a value into the statements that read it",
-    "cuts the loops of maps as those of the contraction that they follow",
-    "stores results in the place of operands that nobody reads later, and changed inputs in theirs",
-    "stores what convolutions touch in the order that the target wants, and what a product sums over last",
-    "makes statements that share buffers one kernel; off, mixed_order_reductions and split are off too",
-    "fuses statements that only read the same",
-    "gives a map the order of loops of what it shares a buffer with",
-    "makes scores, their softmax and its product with the values one kernel, as attention has them",
-    "computes operands of contractions where they are read",
-    "reduces over rows in the kernel that works along them",
+    "inlines producers into the statements that read them",
+    "divides the loops of maps like those of the contraction that they follow",
+    "stores results in place of operands without later readers, and changed inputs in place",
+    "gives tensors of convolutions the layout that the target prefers, and operands of products the summed "
+    "dims last",
+    "makes statements that share buffers one kernel; without it, mixed_order_reductions and split are off, "
+    "too",
+    "fuses statements that only read the same buffer",
+    "gives a map the loop order of the statement with which it shares a buffer",
+    "makes attention one kernel: scores, their softmax and its product with the values",
+    "computes operands of contractions inside of the contraction",
+    "reduces over rows in the kernel that works along the rows",
     "divides reductions, running sums and scatters that leave workers idle",
-    "puts the rows of large buffers as far apart as the target wants",
-    "runs kernels in an order in which less has to live at a time",
+    "pads the rows of large buffers as the target asks",
+    "runs kernels in an order that needs less memory at a time",
     "replays the second run of a context on a device that records launches",
 };
 static_assert(std::size(docs) == feature_count);

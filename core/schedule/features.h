@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the scheduler does beyond one kernel a statement, by name, so that each can be switched off.
+// The scheduler's optimisations by name, so that each can be switched off. Without all of them, each
+// statement is a kernel.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace ferrite::core::schedule {
 
-/// In the order in which they act.
+/// In the order in which they run.
 enum class Feature : uint8_t {
   inline_producers,
   cut_loops,
@@ -40,18 +41,18 @@ inline constexpr std::string_view feature_names[] = {"inline",       "cut_loops"
 inline constexpr size_t feature_count = std::size(feature_names);
 
 std::string_view name_of(Feature feature);
-/// What it does, in one line.
+/// One line on the feature's effect.
 std::string_view doc_of(Feature feature);
 std::optional<Feature> feature_named(std::string_view name);
 
-/// A set of them.
+/// A set of features.
 class Features {
  public:
   bool has(Feature feature) const { return (bits_ & bit(feature)) != 0; }
   void add(Feature feature) { bits_ |= bit(feature); }
   void add(Features others) { bits_ |= others.bits_; }
   void remove(Feature feature) { bits_ &= ~bit(feature); }
-  /// Names with commas between, as --without takes them.
+  /// The names, separated by commas, as --without takes them.
   std::string text() const;
   friend bool operator==(Features, Features) = default;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The kernel of a group whose program need not be a schedule yet.
+// The kernel of a group of a program that need not be a schedule yet.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,8 @@
 
 namespace ferrite::core::schedule {
 
-/// `local`: whether only the group touches a storage that it writes, which then lives inside one iteration of the shared loops.
+/// `local`: whether only this group accesses a storage that it writes. Such a storage lives inside one
+/// iteration of the shared loops.
 GroupKernel kernel_of(const LoopProgram& program, const Group& group,
                       const std::function<bool(BufferId storage)>& local);
 

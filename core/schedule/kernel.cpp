@@ -7,7 +7,8 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// The dims of a buffer that the shared loops of its writer address: one coordinate each, the loop's own variable.
+/// By dim of a buffer: whether a shared loop of its writer addresses it, with the loop's variable alone as
+/// the coordinate.
 std::vector<bool> shared_dims(const LoopProgram& program, const Statement& writer, const Store& store,
                               uint32_t shared) {
   std::vector<bool> result(store.index.size());
@@ -70,7 +71,8 @@ GroupKernel kernel_of(const LoopProgram& program, const Group& group,
     } else if (!local(storage)) {
       buffer.kind = FE_BUFFER_OUTPUT;
     } else {
-      // What only this group touches lives inside one iteration of the shared loops.
+      // A buffer that only this group accesses lives inside one iteration of the shared loops, so dims of
+      // shared loops need no memory: their stride is 0.
       buffer.kind = FE_BUFFER_LOCAL;
       auto shared = shared_dims(program, *store->second.first, *store->second.second, kernel.shared);
       int64_t step = 1;

@@ -7,7 +7,8 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// The first operation of two operands that takes what `product` stores just as it was loaded, or none.
+/// The first operation with two operands one of which is the result of `product`, loaded without change; none
+/// where there is none.
 OpId first_step(const LoopProgram& program, const ProgramStatement& product, const ProgramStatement& map) {
   auto is_product = [&](OpId id) {
     if (id == none) return false;
@@ -18,7 +19,7 @@ OpId first_step(const LoopProgram& program, const ProgramStatement& product, con
   for (OpId id = 0; id < map.ops.size(); ++id) {
     const auto& op = map.ops[id];
     if (!op.is_prim() || op.c != none || op.b == none || is_product(op.a) == is_product(op.b)) continue;
-    // What the rest reads again is no step for itself.
+    // A product that other operations read again cannot be replaced by the result of this operation.
     const OpId load = is_product(op.a) ? op.a : op.b;
     return std::ranges::count_if(
                map.ops,
@@ -30,7 +31,8 @@ OpId first_step(const LoopProgram& program, const ProgramStatement& product, con
 }
 
 /// Turn this: %0 = load @p[i]; %1 = load @b[i]; %2 = add %0, %1; store @o[i] = f(%2)
-/// into this: %0 = load @p[i]; %1 = load @b[i]; %2 = add %0, %1; store @t[i] = %2   then   %0 = load @t[i]; store @o[i] = f(%0)
+/// into this: %0 = load @p[i]; %1 = load @b[i]; %2 = add %0, %1; store @t[i] = %2
+/// followed by: %0 = load @t[i]; store @o[i] = f(%0)
 ProgramStatement split_off(LoopProgram& program, ProgramStatement& map, OpId step, BufferId product) {
   const auto& op = map.ops[step];
   const auto& load =
@@ -83,6 +85,7 @@ void expose_epilogues(Schedule& schedule) {
       if (map.kind != FE_STATEMENT_MAP || map.vars.size() != product.parallel_count()) continue;
       const OpId step = first_step(program, product, map);
       const auto steps = std::ranges::count_if(map.ops, [](const BodyOp& op) { return op.is_prim(); });
+      // A single operation is a complete epilogue already; splitting would leave an empty map.
       if (step == none || steps < 2) continue;
       auto head = split_off(program, map, step, program.storage(product.stores[0].buffer));
       const auto number = static_cast<uint32_t>(program.statements.size());
@@ -108,7 +111,7 @@ void split_group(Schedule& schedule, size_t number, size_t head) {
   Group rest = schedule.groups[number];
   rest.statements.erase(rest.statements.begin(), rest.statements.begin() + static_cast<ptrdiff_t>(head));
   schedule.groups[number].statements.resize(head);
-  // A reduction of everything held the loops of both together.
+  // A group with a reduction to one value shared no loops; its parts may share some.
   for (auto* group : {&schedule.groups[number], &rest})
     if (group->shared == 0) group->shared = loops_in_common(schedule.program, group->statements);
   schedule.groups.insert(schedule.groups.begin() + static_cast<ptrdiff_t>(number) + 1, std::move(rest));

@@ -23,11 +23,13 @@ using runtime::TargetNumbers;
 
 using namespace ferrite::core::loop;
 
-/// Who reads and writes what, by storage; edges from every earlier access that must come first.
+/// The accesses of statements, by storage, and the edges from each access to the earlier ones that must
+/// precede it.
 struct Dependencies {
   std::vector<std::vector<BufferId>> reads, writes;     ///< by statement: storages, each once
   std::vector<std::vector<uint32_t>> readers, writers;  ///< by storage: statements, in order
-  /// By statement: predecessors and successors, of several through the same buffer those from which the others follow.
+  /// By statement: predecessors and successors. Edges through one buffer that follow from others by
+  /// transitivity are left out.
   std::vector<std::vector<uint32_t>> before, after;
 
   static Dependencies of(const LoopProgram& program);
@@ -40,16 +42,18 @@ struct Group {
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-/// Statements are numbered group by group, so that the program is in the groups' order of execution.
+/// A program with its groups. Statements are numbered group by group, so that the program is in the groups'
+/// order of execution.
 struct Schedule {
   LoopProgram program;
-  std::vector<Group> groups;  ///< in an order of execution
+  std::vector<Group> groups;  ///< in order of execution
 };
 
-/// Numbers the statements of the groups from 0 on, in their order, and drops those that are in no group.
+/// Renumbers the statements of the groups from 0 on, in their order, and drops statements that are in no
+/// group.
 void number_by_group(Schedule& schedule);
 
-/// What passes of pre_fusion asked for; pairs of statement numbers with first < second.
+/// The requests of pre_fusion passes: pairs of statement numbers with first < second.
 struct FusionRequests {
   std::set<std::pair<uint32_t, uint32_t>> forbidden;
   std::vector<std::pair<uint32_t, uint32_t>> forced;
@@ -57,69 +61,75 @@ struct FusionRequests {
 
 class OperandAdvisor;
 
-/// The devices of a program that has several, and which of them runs each of its statements where that is a kernel alone. Kernels are
-/// placed whole, so what would run elsewhere is not computed in one of them.
+/// The devices of a program that uses several, and for each statement the device that runs it as a kernel of
+/// its own. A kernel runs on one device, so statements of different devices are not fused.
 struct DeviceAssignment {
-  std::vector<std::string> devices;  ///< for people
+  std::vector<std::string> devices;  ///< names, for messages
   std::vector<uint32_t> of;          ///< by statement; empty: there is one device
 
   bool apart(uint32_t first, uint32_t second) const { return !of.empty() && of[first] != of[second]; }
 };
 
-/// By what groups are formed, and what is switched off.
+/// The limits of fusion, and the features that are switched off.
 struct FusionLimits {
   TargetNumbers target;
   DeviceAssignment assignment;
-  bool prologues = false;              ///< code generators take contractions whose operands are computed
-  OperandAdvisor* operands = nullptr;  ///< asked about those that would be; null: there is none
+  bool prologues = false;              ///< code generators support contractions whose operands are computed
+  OperandAdvisor* operands = nullptr;  ///< asked before operands become computed; null where there is none
   size_t most_statements = 48;         ///< of one group
-  /// Of one group: more take longer than linearly to compile, and what one more intermediate tensor costs is little beside them.
+  /// of one group: larger kernels take more than linear time to compile, while one more intermediate tensor
+  /// costs little
   size_t most_operations = 256;
   Features without;  ///< without `fuse` every statement is a kernel
 };
 
-/// Puts bodies of producers into their consumers where that saves more traffic than it recomputes: views always, maps with one
-/// reader, cheap maps whose inputs are no larger than their result. Statements that nobody reads any more are dropped.
+/// Inlines bodies of producers into their consumers where this saves more traffic than it recomputes: views
+/// always, maps with one reader, and cheap maps whose inputs are no larger than their result. Statements
+/// without readers are removed.
 void inline_producers(LoopProgram& program, const TargetNumbers& target, Ledger& ledger,
                       const DeviceAssignment& assignment = {});
 
 class FusionAdvisor;
 
-/// Groups statements along producer-consumer pairs, the pair that shares most bytes first. Refusals go to the ledger with a
-/// category (mismatch.h). An advisor, where there is one, may order the pairs and decides which legal ones are fused, whatever
-/// they cost.
+/// Groups statements along producer-consumer pairs; the pair that shares most bytes comes first. Refusals are
+/// recorded in the ledger with a category (mismatch.h). An advisor, where there is one, may order the pairs,
+/// and its decision on a legal pair overrules the cost.
 Schedule fuse(LoopProgram program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger,
               FusionAdvisor* advisor = nullptr);
 
-/// Whether `map` has all loops of `reduce`, those of the reduction too, and makes what that reads at the same point.
+/// Whether `map` has all loops of `reduce`, including the reduction loops, and computes the inputs of
+/// `reduce` at the same points.
 bool is_prologue(const LoopProgram& program, const ProgramStatement& map, const ProgramStatement& reduce);
 
 /// Whether both have loops of the same extents and kinds, one by one.
 bool same_loops(const Statement& x, const Statement& y);
-/// Reductions of one statement: each takes registers for the vectors that it reduces side by side.
+/// The most reductions of one statement: each needs registers for the vectors that it accumulates.
 constexpr size_t most_reductions = 4;
-/// Whether both reduce over the same loops, at most that many in all, and read something that both may take from one load.
+/// Whether both reduce over the same loops, with at most `most_reductions` in all, and read a common buffer,
+/// so that they can share a load.
 bool reduces_beside(const LoopProgram& program, const ProgramStatement& into, const ProgramStatement& other);
-/// Puts the reductions of `other`, which has the same loops, into `into`.
+/// Adds the reductions of `other`, which has the same loops, to `into`.
 void join_reductions(LoopProgram& program, ProgramStatement& into, ProgramStatement other);
 
-/// Inside each group, joins reductions that reduce side by side (reduces_beside()), and puts maps into the statement before them that has
-/// the same loops: an epilogue into a reduction's or a contraction's finish part, a map into a map; and maps into the reduction behind
-/// them that reads them. Run after post_fusion, because it changes statement numbers. `apart`: groups that stay as they are, by number;
-/// none where empty.
+/// Merges the statements of each group. Reductions that can share loads are joined (reduces_beside()). A map
+/// is merged into an earlier statement with the same loops: into the finish part of a reduction or a
+/// contraction, as an epilogue, or into a map. A map is also merged into a later reduction that reads it. Run
+/// after post_fusion, because statement numbers change. `apart`: by group, whether it stays as it is; empty:
+/// none does.
 void merge_statements(Schedule& schedule, const std::vector<bool>& apart = {});
 
-/// Drops stores that nobody reads, statements that store nothing and groups that are empty then. After this merge_statements()
-/// keeps the numbers of groups.
+/// Removes stores without readers, statements that store nothing and groups that are empty then.
+/// merge_statements() keeps the numbers of groups if this ran before.
 void drop_unread(Schedule& schedule);
 
-/// The first step of each epilogue of a contraction becomes a statement of its own, for providers that take a part of it.
+/// Makes the first step of each epilogue of a contraction a statement of its own, for providers that support
+/// only a part of the epilogue.
 void expose_epilogues(Schedule& schedule);
 
-/// The first `head` statements of a group stay in it, the rest becomes the group behind it.
+/// Keeps the first `head` statements in the group; the rest becomes the group after it.
 void split_group(Schedule& schedule, size_t group, size_t head);
 
-/// By group: whether it reads constants only, or what such groups make, so that it runs once, at load.
+/// By group: whether it reads only constants and results of such groups, so that it runs once, at load.
 std::vector<bool> init_groups(const Schedule& schedule);
 /// The storages that those groups write.
 std::set<BufferId> init_buffers(const Schedule& schedule, const std::vector<bool>& init);
@@ -130,7 +140,7 @@ struct GroupKernel {
   std::vector<BufferId> arguments;
 };
 
-/// Makes kernels of the groups of a schedule, which lives as long as this and does not change.
+/// Makes kernels of the groups of a schedule, which must outlive this object and must not change.
 class KernelMaker {
  public:
   explicit KernelMaker(const Schedule& schedule);
@@ -140,31 +150,34 @@ class KernelMaker {
   static constexpr size_t nobody = ~size_t{0}, several = nobody - 1;
   const Schedule& schedule_;
   std::vector<size_t>
-      users_;  ///< by storage: the one group that touches it; several also where it leaves the program
+      /// by storage: the only group that accesses it; `several` also where the storage is an input or an
+      /// output
+      users_;
 };
 
-/// The inputs among these storages become constants.
+/// Inputs of the kernel that are among these storages become constants.
 void mark_constants(GroupKernel& group, const std::set<BufferId>& storages);
 
-/// A buffer that the model knows, for messages: "input 'x'", "constant 3" where it has no name; empty of a temporary one.
+/// A buffer's name in messages: "input 'x'", or "constant 3" where it has no name; empty for a temporary.
 std::string model_name(const ProgramBuffer& buffer);
-/// Model nodes of a statement, for messages: "Conv_3, Relu_4".
+/// The model nodes of a statement, for messages: "Conv_3, Relu_4".
 std::string origin_names(const ProgramStatement& statement);
 
-/// How many leading loops statements x and y can share, at most `limit`: same extents, and every buffer that one writes and
-/// the other touches is addressed by these loops alike.
+/// The number of leading loops that statements x and y can share, at most `limit`: the loops have the same
+/// extents, and both statements address each buffer that one of them writes by these loops in the same way.
 uint32_t common_loops(const LoopProgram& program, uint32_t x, uint32_t y, uint32_t limit);
 
-/// FE-S03 where the groups cannot run one after the other: a statement is in none or in two, stands behind one that depends
-/// on it, or cannot run in the loops that its group shares.
+/// FE-S03 where the groups cannot run one after the other: a statement is in no group or in two, comes after
+/// one that depends on it, or cannot run in the loops that its group shares.
 Result<void> verify(const Schedule& schedule);
 
-/// Text form (docs/text.md): the loop program with its statements grouped. What print gives parses to what prints the same.
+/// The text form (docs/text.md): the loop program with its statements grouped. Parsing the text and printing
+/// it again gives the same text.
 std::string print(const Schedule& schedule);
-/// What the passes of pre_fusion asked for, a line a pair.
+/// The requests of pre_fusion passes, one pair a line.
 std::string print(const FusionRequests& requests);
 
-/// `name` is the file's, for errors: FE-G01, FE-G02 and FE-K06 as of loop programs, FE-S03.
+/// `name`: the file's name, for errors. Errors: FE-G01, FE-G02 and FE-K06 as for loop programs, FE-S03.
 Result<Schedule> parse(std::string_view text, std::string name);
 
 }  // namespace ferrite::core::schedule

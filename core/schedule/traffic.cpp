@@ -22,8 +22,8 @@ std::vector<Access> accesses(const LoopProgram& program, const Statement& statem
   return result;
 }
 
-/// What one statement moves with the variable at `position` innermost, by storage and direction. A statement that lacks the
-/// variable moves little beside those that have it.
+/// The bytes that one statement moves with the variable at `position` innermost, by storage and direction. A
+/// statement without this variable counts as coalesced: it moves little beside those that have it.
 using Moved = std::map<std::pair<BufferId, bool>, int64_t>;
 Moved moved(const LoopProgram& program, const Statement& statement, size_t position, int64_t uncoalesced) {
   Moved result;
@@ -39,7 +39,8 @@ Moved moved(const LoopProgram& program, const Statement& statement, size_t posit
   return result;
 }
 
-/// The statements' sum: each storage is read once, as well as any of them reads it, and not at all where one of them writes it.
+/// The sum over statements: each storage is read once, at the lowest cost of any statement, and not at all
+/// where one of them writes it.
 int64_t sum(const std::vector<Moved>& parts) {
   Moved all;
   for (const auto& part : parts)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What statements cost: what a group moves through memory, which reordering loops and fusing side by side have to lower, and how long
-// a worker is busy.
+// The cost of statements: the bytes that a group moves through memory, which loop reordering and horizontal
+// fusion must reduce, and the time of a worker.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@
 
 namespace ferrite::core::schedule {
 
-/// Elements from one value of a variable to the next, of an access; none where that differs from place to place.
+/// The distance in elements between two values of a variable, for an access; none where it is not constant.
 std::optional<int64_t> step_of(const LoopProgram& program, BufferId buffer,
                                std::span<const index::Expr> index, index::Symbol symbol);
 
-/// Bytes that a group moves: what it writes, and each storage that it reads and does not write, once. They count `uncoalesced`
-/// times, as TargetNumbers has it, where the innermost loop does not walk them; that loop is the cheapest of those that the group does not share, for
-/// each statement, or of all where the statements are one loop nest (`one_nest`), as code generators are free to choose it.
-/// The idea is TorchInductor's (pull request 126254).
+/// The bytes that a group moves: those that it writes, and each storage that it reads and does not write,
+/// once. Bytes that the innermost loop does not walk contiguously count `uncoalesced` times, as TargetNumbers
+/// says. The innermost loop is the cheapest one: for each statement, of the loops that the group does not
+/// share, or of all loops where the statements are one loop nest (`one_nest`), because code generators are
+/// free to choose it. The idea is TorchInductor's (pull request 126254).
 int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements, uint32_t shared,
                 bool one_nest, int64_t uncoalesced);
 
-/// How long one worker takes for all points of a statement, in elements that it would read meanwhile.
+/// The time that one worker takes for all points of a statement, in elements that it could read meanwhile.
 int64_t work_of(const Statement& statement, const TargetNumbers& target);
 
 }  // namespace ferrite::core::schedule

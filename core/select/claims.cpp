@@ -29,7 +29,7 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// What a provider claimed.
+/// A provider's claim of a region.
 struct Claim {
   uint32_t device = 0;
   size_t rank = 0;  ///< of the provider
@@ -38,12 +38,13 @@ struct Claim {
   std::string name;
   double cost = 0;
   std::vector<NodeId> nodes;  ///< in the graph's order
-  std::string subject;        ///< the nodes, for people
+  std::string subject;        ///< the nodes, for messages
   std::map<ValueId, Layout> layouts;
-  std::string fault;  ///< why it cannot be taken
+  std::string fault;  ///< the reason why it cannot be taken; empty: none
 };
 
-/// Whether each set of nodes could run as one: no path leaves a set and comes back, nor goes round between two of them.
+/// Whether each set of nodes could be contracted to one node: no path leaves a set and returns to it, and
+/// there is no cycle through several sets.
 bool can_contract(const Graph& graph, std::span<const Claim* const> claims) {
   std::map<NodeId, size_t> item;
   size_t count = 0;
@@ -74,7 +75,7 @@ bool can_contract(const Graph& graph, std::span<const Claim* const> claims) {
   return done == count;
 }
 
-/// One provider's claims on the whole graph.
+/// One provider's claims in the whole graph.
 Result<std::vector<Claim>> ask(const Graph& graph, const graph::FlatBytes& flat, uint32_t device, size_t rank,
                                const Compiler& compiler) {
   struct Taken {
@@ -96,7 +97,7 @@ Result<std::vector<Claim>> ask(const Graph& graph, const graph::FlatBytes& flat,
     claim.id = read.id;
     claim.name = abi::view(read.name);
     claim.cost = read.cost;
-    if (!std::isfinite(read.cost) || read.cost < 0) claim.fault = "its cost is no time";
+    if (!std::isfinite(read.cost) || read.cost < 0) claim.fault = "its cost is not a valid time";
     if (!abi::readable<uint32_t>(read.nodes) || !abi::readable<fe_claim_layout>(read.layouts)) {
       claim.fault = "its lists cannot be read";
       return FE_OK;
@@ -104,13 +105,13 @@ Result<std::vector<Claim>> ask(const Graph& graph, const graph::FlatBytes& flat,
     std::set<uint32_t> numbers;
     for (uint64_t k = 0; k < read.nodes.count; ++k) numbers.insert(abi::element<uint32_t>(read.nodes, k));
     if (numbers.empty() || *numbers.rbegin() >= to.flat.nodes.size())
-      claim.fault = "it names a node that is not there";
+      claim.fault = "it names a node that does not exist";
     for (uint32_t number : numbers)
       if (claim.fault.empty()) claim.nodes.push_back(to.flat.nodes[number]);
     for (uint64_t k = 0; k < read.layouts.count && claim.fault.empty(); ++k) {
       const auto layout = abi::element<fe_claim_layout>(read.layouts, k);
       if (layout.value >= to.flat.values.size() || layout.bytes <= 0 || abi::view(layout.layout).empty())
-        claim.fault = "a layout is of a value that is not there, or takes no bytes";
+        claim.fault = "a layout is for a value that does not exist, or takes no bytes";
       else
         claim.layouts[to.flat.values[layout.value]] = {abi::string(layout.layout), layout.bytes};
     }
@@ -136,7 +137,8 @@ class Claims {
   Result<std::vector<Region>> run() {
     FE_CHECK(collect());
     choose();
-    // Layouts hang on which regions are taken: where one does not compile, the others are compiled again without it.
+    // Layouts depend on which regions are taken. Where one does not compile, the others are compiled again
+    // without it.
     while (!taken_.empty()) {
       FE_TRY(const bool all, compile());
       if (all) break;
@@ -147,7 +149,7 @@ class Claims {
   }
 
  private:
-  /// Of a region, for people, while its nodes are there.
+  /// The name of a region in messages; available while its nodes exist.
   std::string describe(const Claim& claim) const {
     if (claim.nodes.empty()) return claim.name;
     const auto first = graph_.describe(claim.nodes.front());
@@ -193,22 +195,23 @@ class Claims {
       taken_.push_back(&claim);
       if (!can_contract(graph_, taken_)) {
         taken_.pop_back();
-        record(claim, "refused", "cycle", "what it makes comes back to it by way of others");
+        record(claim, "refused", "cycle", "its results come back to it through other nodes");
         continue;
       }
       owned.insert(claim.nodes.begin(), claim.nodes.end());
     }
   }
 
-  /// What a region cannot be made of.
+  /// The reason why the claimed nodes cannot become a region; empty where they can.
   std::string unfit(const Claim& claim) const {
     for (NodeId id : claim.nodes) {
       for (ValueId value : graph_.node(id).operands)
-        if (value && !graph_.type(value).bytes()) return "a size of what it reads is not known";
+        if (value && !graph_.type(value).bytes()) return "a size of an operand is not known";
       for (ValueId value : graph_.node(id).results) {
-        if (!graph_.type(value).bytes()) return "a size of what it makes is not known";
+        if (!graph_.type(value).bytes()) return "a size of a result is not known";
         for (const auto& use : graph_.value(value).uses)
-          if (!use.user && use.index & graph::Use::mutation) return "it makes what an input is changed into";
+          if (!use.user && use.index & graph::Use::mutation)
+            return "it computes the new contents of an input";
       }
     }
     return {};
@@ -216,7 +219,7 @@ class Claims {
 
   // ---- layouts and compilation
 
-  /// The layout of a value that only regions of one provider make and read; none otherwise.
+  /// The opaque layout of a value that only regions of one provider make and read; none otherwise.
   std::optional<Layout> layout_of(ValueId value, const std::map<NodeId, const Claim*>& owner) const {
     const auto& v = graph_.value(value);
     auto wanted = [&](NodeId node) -> std::pair<const Compiler*, const Layout*> {
@@ -243,6 +246,7 @@ class Claims {
     for (const auto* claim : taken_)
       for (NodeId id : claim->nodes) owner[id] = claim;
     opaque_.clear();
+    // Types with opaque layouts exist only while regions are compiled; the graph is rolled back afterwards.
     const auto before = graph_.mark();
     for (const auto* claim : taken_)
       for (NodeId id : claim->nodes)
@@ -304,7 +308,7 @@ class Claims {
 
   // ---- the graph
 
-  /// Puts a node for each region into the graph, in an order in which everything comes behind what it reads.
+  /// Inserts a node for each region into the graph, in an order in which each node comes after its operands.
   Result<void> cut() {
     std::map<NodeId, size_t> region_of;
     for (size_t r = 0; r < taken_.size(); ++r)
@@ -322,6 +326,7 @@ class Claims {
         FE_TRY(last, make_region(region, before));
       }
     }
+    // In reverse order, so that users are erased before their operands.
     for (const auto* claim : taken_)
       for (auto id = claim->nodes.rbegin(); id != claim->nodes.rend(); ++id) FE_CHECK(graph_.erase(*id));
     graph_.commit();
@@ -330,7 +335,8 @@ class Claims {
     return {};
   }
 
-  /// The graph's nodes, none and its number for a region, the earliest that can run first.
+  /// The nodes of the graph in a topological order, the earliest that can run first. A region is an entry
+  /// without a node, with the region's number.
   std::vector<std::pair<NodeId, size_t>> ordered(const std::map<NodeId, size_t>& region_of) const {
     std::map<NodeId, size_t> item;
     std::vector<std::pair<NodeId, size_t>> items;
@@ -371,7 +377,7 @@ class Claims {
     return result;
   }
 
-  /// A node that has to come later than it did.
+  /// Replaces a node that has to move to a later position by an equal one there.
   Result<NodeId> make_again(NodeId id, NodeId before) {
     const auto& node = graph_.node(id);
     graph::NodeSpec spec{
@@ -433,7 +439,7 @@ class Claims {
     }
     return {};
   }
-  /// What stands for a value that a flat graph was written with.
+  /// The current value in place of one with which a flat graph was written.
   ValueId now(ValueId value) const {
     const auto found = now_.find(value);
     return found == now_.end() ? value : found->second;
@@ -445,7 +451,7 @@ class Claims {
   Ledger& ledger_;
   std::vector<Claim> claims_;
   std::vector<const Claim*> taken_;
-  std::vector<graph::FlatBytes> flat_;  ///< beside taken_
+  std::vector<graph::FlatBytes> flat_;  ///< parallel to taken_
   std::vector<Region> regions_;
   std::map<ValueId, int64_t> opaque_;
   std::map<ValueId, ValueId> now_;
@@ -500,7 +506,7 @@ const fe_op_def& region_op_def() {
                  ? FE_OK
                  : abi::report(call, error(FE_EINVALID, "FE-S23", "the types of a region are cut short"));
     };
-    // lower::lower() takes regions itself.
+    // lower::lower() handles regions itself.
     op.lower = [](void*, fe_call*, const fe_lowering_args*, fe_none*) -> int32_t { return FE_EUNSUPPORTED; };
     return op;
   }();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// An entry: 32 hexadecimal digits, the hash of what follows; the end of the line; JSON.
+// The format of an entry: 32 hexadecimal digits, which are the hash of the rest; a line feed; JSON.
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -24,7 +24,7 @@ void warn(const std::string& where, Error fault) {
 
 bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
 
-/// `fault` says why it is none.
+/// Parses an entry; `fault` gets the reason where it is invalid.
 std::optional<Decision> parse(std::string_view text, std::string_view key, std::string& fault) {
   const auto refuse = [&](const char* reason) {
     fault = reason;
@@ -79,7 +79,7 @@ std::optional<Decision> Store::find(const std::string& key) const {
   if (const auto text = cache::read_file(path, most_bytes, fault))
     if (auto decision = parse(*text, key, fault)) return decision;
   if (fault.empty()) return std::nullopt;
-  // It stays for whoever wants to see what happened to it, and is in nobody's way.
+  // A damaged entry is renamed and not deleted, so that users can inspect it; the new name is never read.
   const std::string aside = path.string() + ".damaged";
   std::error_code failed;
   fs::rename(path, aside, failed);

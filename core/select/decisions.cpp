@@ -242,7 +242,7 @@ Error not_locked(const Decisions& decisions, std::string_view entry) {
   return core::at(
       decisions.lock_path(),
       error(FE_EINVALID, "FE-T43",
-            "it says nothing of kernel {}: the model, its shapes or the pipeline changed; {}", entry, cure));
+            "it has no entry for kernel {}: the model, its shapes or the pipeline changed; {}", entry, cure));
 }
 
 std::string figures_text(std::string_view entry, const Decision& decision) {
@@ -257,7 +257,8 @@ std::string figures_text(std::string_view entry, const Decision& decision) {
 }
 
 std::string lock_text(std::span<const Taken> taken, const runtime::Devices& devices) {
-  std::set<std::tuple<Kind, std::string_view, std::string_view>> written;  // devices of a kind share theirs
+  // devices of one kind share their decisions
+  std::set<std::tuple<Kind, std::string_view, std::string_view>> written;
   std::string text =
       "# Written by `ferrite ... --lock-decisions`: which candidate each kernel gets.\nschema = 0\n";
   std::set<std::string_view> kinds;

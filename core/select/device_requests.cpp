@@ -14,7 +14,7 @@ bool takes_prologues(const runtime::Devices& devices, Ledger& ledger) {
                   generator.id,
                   "switched off",
                   {},
-                  "the code generator takes no operands of contractions that are computed",
+                  "the code generator does not support computed operands of contractions",
                   0});
     }
   return all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Requests of a program's devices that decisions about the whole program follow.
+// Requests of a program's devices that affect decisions about the whole program.
 #pragma once
 
 #include "core/schedule/rewrites/padding.h"
@@ -8,11 +8,12 @@
 
 namespace ferrite::core::select {
 
-/// Whether all code generators take contractions that compute operands; the ledger has those that do not.
+/// Whether all code generators support contractions with computed operands; the ledger names those that do
+/// not.
 bool takes_prologues(const runtime::Devices& devices, Ledger& ledger);
 
-/// The padding of rows that the first device asks for which compiles loops, as its numbers count for fusion: the others take the
-/// strides that they get. It is that of the first of its code generators that asks for any.
+/// The row padding for the program: that of the first device that compiles loops, whose numbers also guide
+/// fusion. Other devices accept any strides. Of its code generators, the first one with a request counts.
 schedule::RowPadding row_padding(const runtime::Devices& devices);
 
 }  // namespace ferrite::core::select

@@ -70,13 +70,13 @@ Result<Packing> import_packing(const OperandLayout& layout, index::Pool& pool) {
   return packing;
 }
 
-/// The body of a packing kernel.
+/// Builds the body of a packing kernel.
 class PackWriter {
  public:
   PackWriter(Kernel& kernel, const Buffer& source, const Packing& packing)
       : pool_(kernel.pool), source_(source), packing_(packing), body_(kernel.pool) {}
 
-  /// What lies in the source at the packed coordinates, 0 outside of it.
+  /// The source element for the packed coordinates; 0 outside of the source.
   OpId element(const schedule::Substitution& term) {
     BodyOp load;
     load.code = FE_OP_LOAD;
@@ -102,8 +102,9 @@ class PackWriter {
     return body_.builder.add(std::move(load));
   }
 
-  /// One sum for each coordinate that has factors of its own.
+  /// One sum for each coordinate of the factor dim.
   std::vector<OpId> sums(const OperandLayout& layout) {
+    // Sums are computed in a wider type, where there is one, and rounded once.
     const DType wide = bits_of(source_.dtype) < 32 ? DType::f32_ : DType::f64_;
     std::vector<OpId> elements, sums;
     for (int64_t t = 0; t < packing_.terms; ++t) {
@@ -145,7 +146,7 @@ OperandLayout copy_layout(const fe_operand_layout& layout) {
   copy.buffer = layout.buffer;
   copy.dims.assign(layout.packed_dims, layout.packed_dims + layout.packed_rank);
   copy.exprs.assign(layout.exprs, layout.exprs + layout.expr_count);
-  // The rank of the buffer is the host's to know; the provider gives one number a logical dim.
+  // The host knows the buffer's rank; the provider gives one number for each logical dim.
   if (layout.unpack) copy.unpack.assign(layout.unpack, layout.unpack + layout.logical_rank);
   copy.terms = layout.term_count;
   copy.factor_dim = layout.factor_dim;
@@ -160,7 +161,7 @@ Result<void> lay_out(Kernel& kernel, const OperandLayout& layout) {
       layout.unpack.size() != kernel.buffers[layout.buffer].dims.size() ||
       (layout.terms > 0 && !ferrite::is_float(kernel.buffers[layout.buffer].dtype)))
     return error(FE_EINTERNAL, "FE-K21",
-                 "the provider wants a layout for something that is no constant operand");
+                 "the provider requests a layout for an operand that is not constant");
   auto& buffer = kernel.buffers[layout.buffer];
   FE_TRY(buffer.packing, import_packing(layout, kernel.pool));
   buffer.strides.clear();

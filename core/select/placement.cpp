@@ -10,7 +10,7 @@
 namespace ferrite::core::select {
 namespace {
 
-/// Why a code generator does not take a kernel; empty where it does.
+/// The reason why a code generator does not support a kernel; empty where it does.
 std::string refusal(const runtime::Compiler& generator, const CandidateBlocklist& blocklist,
                     const schedule::GroupKernel& group) {
   if (blocklist.has_dropped(generator)) return "its provider was dropped";
@@ -21,7 +21,7 @@ std::string refusal(const runtime::Compiler& generator, const CandidateBlocklist
   return generator.coverage.missing(kernel, kernel.statements.size());
 }
 
-/// Why none of a device's code generators takes a kernel; empty where one does.
+/// The reasons why none of a device's code generators supports a kernel; empty where one does.
 std::string refusal(const runtime::Device& device, const CandidateBlocklist& blocklist,
                     const schedule::GroupKernel& group) {
   std::string reasons;
@@ -73,6 +73,7 @@ Placement place(const schedule::Schedule& schedule, const runtime::Devices& devi
     auto& choice = placement[g];
     choice.device = last;
     const auto& first = schedule.program.statements[schedule.groups[g].statements[0]];
+    // Work at load and functions of plugins belong to the last device, which can access the host's memory.
     if (init[g] || first.kind == FE_STATEMENT_CALL) {
       choice.why = init[g] ? "it reads constants only, and runs once" : "it calls a function of a plugin";
       continue;

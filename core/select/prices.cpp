@@ -19,6 +19,7 @@ Result<std::optional<Price>> Prices::of(const runtime::Device& device, const fer
     for (const auto& proposal : *proposals)
       if (!best || proposal.cost < best->seconds) best = Price{proposal.cost, {}};
   }
+  // A cost model overrides the providers' own estimates.
   if (best && !costs_.empty()) {
     FE_TRY(const auto flat, kernel::flatten(kernel));
     if (auto known = costs_.price(device.kind, flat)) best = std::move(known);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What kernels cost where a device's code generators compile them.
+// The cost of kernels that a device's code generators compile.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,12 @@ namespace ferrite::core::select {
 
 class Prices {
  public:
-  /// All outlive it.
+  /// Keeps references to all arguments.
   Prices(plugin::CostModels& costs, CandidateBlocklist& blocklist, Ledger& ledger)
       : costs_(costs), blocklist_(blocklist), ledger_(ledger) {}
 
-  /// What a cost model says that a kernel costs, else the cheapest code generator; none where all of these decline.
+  /// The cost of a kernel by a cost model, else that of the cheapest code generator; none where all code
+  /// generators decline it.
   Result<std::optional<plugin::CostModels::Price>> of(const runtime::Device& device,
                                                       const ferrite::loop::Kernel& kernel);
 

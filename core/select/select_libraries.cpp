@@ -58,17 +58,16 @@ class Selector {
   struct Verdict {
     const Compiler* compiler = nullptr;
     size_t covered = 0;
-    double cost = 0;  ///< with the rest
+    double cost = 0;  ///< including the rest
     std::string name;
   };
 
   struct Decided {
     Verdict verdict;
-    std::vector<std::pair<int64_t, bool>>
-        workspaces;  ///< that candidates want, and whether they may have them
+    std::vector<std::pair<int64_t, bool>> workspaces;  ///< of candidates, and whether they are allowed
   };
 
-  /// Groups with equal kernels are decided once, unless more lives beside one of them.
+  /// Groups with equal kernels are decided once, unless they differ in the memory that lives beside them.
   Result<Verdict> choose(size_t g) {
     const auto& device = *devices_[placement_[g].device];
     if (std::ranges::none_of(device.compilers, [](const Compiler& c) { return c.is_library(); }))
@@ -81,7 +80,7 @@ class Selector {
         blocklist_.groups, [&](const auto& refused) { return std::get<0>(refused.first) == g; });
     const auto key =
         fmt::format("{}@{}{}", flat.entry, placement_[g].device, tried ? fmt::format("#{}", g) : "");
-    // What lives beside the kernel says which workspaces it may have.
+    // The memory that lives beside the kernel limits its workspace.
     const int64_t live = placement_[g].device + 1 == devices_.size() ? live_[g] : 0;
     auto& earlier = decided_[key];
     for (const auto& one : earlier)
@@ -94,24 +93,24 @@ class Selector {
     return now.verdict;
   }
 
-  /// `workspaces`: gets those that candidates want, and whether they may have them.
+  /// `workspaces`: receives the sizes that candidates request, and whether they are allowed.
   Result<Verdict> choose(size_t g, const std::string& subject, const schedule::GroupKernel& group,
                          const kernel::FlatKernel& flat, int64_t live,
                          std::vector<std::pair<int64_t, bool>>& workspaces) {
     const auto& device = *devices_[placement_[g].device];
 
     const auto decided = decisions_.find(tune::Kind::library, device.kind, flat.entry);
-    // What a lock does not give to a library is the code generators', and so is what was measured to be.
+    // A lock or a measurement may assign the group to code generators.
     if (decided ? decided->provider.empty() : decisions_.is_locked()) return Verdict();
 
     Verdict best;
-    std::optional<Price> whole;  // by the code generator; asked for once some library covers anything
+    std::optional<Price> whole;  // by the code generator; computed only once some library makes an offer
     struct Offer {
       Verdict verdict;
       std::string refused;
     };
     std::vector<Offer> offers;
-    std::map<size_t, std::optional<Price>> rests;  // by how many statements come before
+    std::map<size_t, std::optional<Price>> rests;  // by number of statements before the rest
     for (const auto& compiler : device.compilers) {
       if (!compiler.is_library() || !compiler.takes_kernels() || blocklist_.has_dropped(compiler)) continue;
       if (const auto why = blocklist_.groups.find({g, placement_[g].device, &compiler});
@@ -122,7 +121,7 @@ class Selector {
       }
       if (kernel::features_of(group.kernel) & ~compiler.slots.features) {
         ledger_.add({"select", subject, compiler.id, "refused", "declined",
-                     "it takes no operands of contractions that are computed", 0});
+                     "it does not support computed operands of contractions", 0});
         continue;
       }
       std::string declined;
@@ -139,11 +138,11 @@ class Selector {
         workspaces.emplace_back(proposal.workspace_bytes * copies,
                                 memory_.allows(proposal.workspace_bytes * copies, live));
         if (!workspaces.back().second)
-          offer.refused =
-              fmt::format("it wants {} bytes of workspace for each of {}, where {} bytes live of {} that may",
-                          proposal.workspace_bytes, counted(copies, "worker"), live, memory_.bytes(0));
+          offer.refused = fmt::format(
+              "it needs {} bytes of workspace for each of {}, but {} of the {} bytes allowed are in use",
+              proposal.workspace_bytes, counted(copies, "worker"), live, memory_.bytes(0));
         if (!only_constants(group.kernel, proposal))
-          offer.refused = "it wants a layout for what is no constant";
+          offer.refused = "it requests a layout for an operand that is not constant";
         if (offer.refused.empty() && proposal.covered < group.kernel.statements.size()) {
           auto found = rests.find(proposal.covered);
           if (found == rests.end()) {
@@ -247,7 +246,7 @@ class Selector {
     return price(device, schedule::KernelMaker(trial).make(g + 1));
   }
 
-  /// The groups with what was chosen for them, from the back, so that numbers hold.
+  /// Replaces the groups by their split forms, from the last to the first, so that group numbers stay valid.
   void apply(const std::map<size_t, Verdict>& chosen) {
     Schedule result = parts_;
     std::vector<bool> apart(result.groups.size());

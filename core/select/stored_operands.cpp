@@ -24,7 +24,7 @@ size_t group_of(const std::vector<Group>& groups, uint32_t statement) {
   return static_cast<size_t>(found - groups.begin());
 }
 
-/// The schedule of these groups as code generators get it.
+/// The schedule of these groups in the form that code generators get.
 Schedule merged(LoopProgram program, std::vector<Group> groups) {
   Schedule result{std::move(program), std::move(groups)};
   schedule::number_by_group(result);
@@ -32,7 +32,7 @@ Schedule merged(LoopProgram program, std::vector<Group> groups) {
   return result;
 }
 
-/// Makes the kernels of a schedule for asking what they cost.
+/// Makes the kernels of a schedule in order to price them.
 class Kernels {
  public:
   explicit Kernels(const Schedule& schedule)
@@ -69,12 +69,13 @@ std::vector<std::string> StoredOperands::stored(const LoopProgram& program, cons
 Result<std::vector<std::string>> StoredOperands::choose(const LoopProgram& program,
                                                         const std::vector<Group>& groups,
                                                         std::span<const FusionPair> operands) {
-  // What is found out here is tried only: providers are asked again of what becomes of it.
+  // This is a trial: its records and blocklist entries are discarded, and providers are asked again later.
   Ledger ledger;
   auto blocklist = blocklist_;
   const auto plain = merged(program, groups);
   std::vector<std::string> reasons(operands.size());
-  // Groups have other numbers where one was dropped that nobody reads; that is left to the usual way.
+  // Merging may have dropped a group without readers, so that group numbers differ. This rare case keeps the
+  // default.
   if (plain.groups.size() != groups.size()) return reasons;
   Schedule parts{program, groups};
   schedule::number_by_group(parts);
@@ -90,7 +91,7 @@ Result<std::vector<std::string>> StoredOperands::choose(const LoopProgram& progr
   for (const auto& choice : placement)
     if (choice.compiler) libraries.emplace(choice.group, &choice);
 
-  // The same with every operand computed where it is read.
+  // The same program with every operand computed where it is read.
   auto computing = program;
   auto deps = schedule::Dependencies::of(computing);
   auto rest = groups;
@@ -103,7 +104,7 @@ Result<std::vector<std::string>> StoredOperands::choose(const LoopProgram& progr
   Prices prices(costs_, blocklist, ledger);
   const Kernels stored_kernels(plain), computed_kernels(computed);
   const auto init = schedule::init_groups(plain);
-  std::map<uint32_t, std::vector<size_t>> contractions;  // their operands
+  std::map<uint32_t, std::vector<size_t>> contractions;  // the indices of their operands
   for (size_t k = 0; k < operands.size(); ++k) contractions[operands[k].second].push_back(k);
   for (const auto& [contraction, own] : contractions) {
     const size_t g = group_of(groups, contraction);

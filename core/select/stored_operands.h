@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which operands are stored for libraries that take contractions, but none that compute their operands.
+// Decides which operands are stored for libraries that run contractions but cannot compute their operands.
 #pragma once
 
 #include <span>
@@ -11,14 +11,14 @@
 
 namespace ferrite::core::select {
 
-/// Whether a device has a library that takes kernels, and none with computed operands.
+/// Whether a device has a library that runs kernels but does not support computed operands.
 bool wants_stored_operands(const runtime::Devices& devices);
 
-/// Compares, contraction by contraction: a library with the operands stored, and the maps that store them; and a code generator that
-/// computes them where they are read.
+/// Compares, for each contraction, two alternatives: a library that reads stored operands together with the
+/// maps that store them, and a code generator that computes the operands where it reads them.
 class StoredOperands : public schedule::OperandAdvisor {
  public:
-  /// All outlive it.
+  /// Keeps references to all arguments.
   StoredOperands(const runtime::Devices& devices, plugin::CostModels& costs,
                  const schedule::MemoryLimit& memory, const CandidateBlocklist& blocklist,
                  tune::Decisions& decisions)
@@ -27,7 +27,7 @@ class StoredOperands : public schedule::OperandAdvisor {
   std::vector<std::string> stored(const schedule::LoopProgram& program,
                                   const std::vector<schedule::Group>& groups,
                                   std::span<const schedule::FusionPair> operands) override;
-  /// What a provider failed with when it was asked.
+  /// The first error of a provider that was asked.
   Result<void> check() const { return failed_; }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// An entry: Head, what is said to people, listing, blob. The head's checksum is of everything behind it and of itself without the checksum.
+// An entry: the head, descriptive texts for users, the listing, the blob. The head's checksum covers
+// everything after the head, and the head itself without the checksum.
 #include "driver/cache/kernel_folder.h"
 
 #include <fcntl.h>
@@ -22,7 +23,7 @@ constexpr std::array<char, 8> magic = {'F', 'E', 'K', 'E', 'R', 'N', 'E', 'L'};
 constexpr uint32_t layout_version = 2;
 constexpr size_t checksum_digits = 32, key_digits = 64;
 constexpr uint64_t most_bytes = uint64_t{1} << 30;  // no kernel has more code and listing
-constexpr size_t most_said = 256;                   // bytes of each part of what is said to people
+constexpr size_t most_said = 256;                   // bytes of each descriptive text
 
 struct Head {
   std::array<char, checksum_digits> checksum{};
@@ -47,7 +48,7 @@ struct Entry {
   About about;
 };
 
-/// Reads an entry; `fault` says why it is none.
+/// Reads an entry; `fault` gets the reason where it is invalid.
 std::optional<Entry> parse(std::string_view bytes, std::string_view key, std::string& fault) {
   Head head;
   const auto refuse = [&](std::string reason) {
@@ -70,6 +71,7 @@ std::optional<Entry> parse(std::string_view bytes, std::string_view key, std::st
   }
   if (!rest.empty()) return refuse("it is longer than it says");
   if (text_of(head.checksum) != checksum_of(bytes)) return refuse("its contents were changed");
+  // The hash proves only that the entry is unchanged; its numbers must be possible, too.
   if (auto why = runtime::unfit(head.tasks, head.grain, head.workspace_bytes); !why.empty())
     return refuse(std::move(why));
   const auto& [device, candidate, nodes, listing, blob] = parts;
@@ -91,7 +93,7 @@ size_t Counts::missed() const { return total(misses); }
 size_t Counts::bypassed() const { return total(bypasses); }
 
 KernelFolder::KernelFolder(std::string folder) : folder_(std::move(folder)) {
-  Digest::prepare();  // keys are made by workers
+  Digest::prepare();  // workers make keys, so the hash is set up before them
   if (folder_.empty()) {
     closed_ = "the cache is off";
   } else if (auto why = distrusted(folder_); !why.empty()) {
@@ -111,7 +113,7 @@ std::optional<CompiledKernel> KernelFolder::find(const std::string& key, bool li
   if (const auto bytes = read_file(path, most_bytes, why))
     if (auto entry = parse(*bytes, key, why)) kernel = std::move(entry->kernel);
   if (!why.empty()) fault(path + ": " + why);
-  // Code that was made when nobody wanted to read it.
+  // The code was compiled when no listing was requested.
   const bool unlisted = kernel && listing && !kernel->listed;
   if (unlisted) kernel.reset();
   {
@@ -123,7 +125,8 @@ std::optional<CompiledKernel> KernelFolder::find(const std::string& key, bool li
                        : unlisted   ? "it was kept without its listing"
                                     : "it was not kept yet"];
   }
-  // The time of the last use, for `ferrite cache clear --days`; where it cannot be set the entry only seems older.
+  // Marks the time of the last use, for `ferrite cache clear --days`. Where this fails, the entry only seems
+  // older.
   if (kernel) utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   return kernel;
 }
@@ -131,6 +134,7 @@ std::optional<CompiledKernel> KernelFolder::find(const std::string& key, bool li
 void KernelFolder::drop(const std::string& key, const std::string& reason) {
   fault(path_of(key) + ": " + reason);
   const std::lock_guard lock(mutex_);
+  // find() has counted it as a hit.
   --counts_.hits;
   ++counts_.misses[unusable];
 }
@@ -188,6 +192,8 @@ Counts KernelFolder::counts() const {
 }
 
 std::string kernel_folder(const std::optional<std::string>& setting) {
+  // secure_getenv: a program that runs with another user's rights must not load code from a folder that its
+  // caller chose.
   const char* given = setting ? setting->c_str() : secure_getenv("FERRITE_CACHE");
   const std::string_view text = given ? given : "on";
   if (text == "off") return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Compiled kernels that are kept from one process to the next.
+// Compiled kernels that persist between processes.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 
 namespace ferrite::core::cache {
 
-/// A folder of kernels by their keys (SHA-256 of everything that the code depends on: a model says a part of it). An entry is
-/// checked against its own hash, and what it says of the kernel is held to what holds for a fresh one; what fails is a miss, and is
-/// replaced. A hash says nothing of who wrote an entry, and what is in it is run as machine code: a folder or file that somebody
-/// else owns or may write to is not used at all. Any-thread, and any number of processes.
+/// A folder of kernels by their keys. A key is the SHA-256 of everything on which the code depends: a model
+/// gives a part of it. An entry is checked against its own hash, and its numbers against the rules for a
+/// freshly compiled kernel; an invalid entry is a miss and is replaced. A hash does not prove who wrote an
+/// entry, and its contents run as machine code. A folder or file that another user owns or can write to is
+/// therefore not used at all. Any-thread, and any number of processes.
 class KernelFolder : public KernelCache {
  public:
-  /// An empty folder: every kernel is bypassed.
+  /// An empty folder name: every kernel is bypassed.
   explicit KernelFolder(std::string folder);
 
   bool is_open() const override { return closed_.empty(); }
@@ -33,18 +34,18 @@ class KernelFolder : public KernelCache {
   void fault(const std::string& reason);
 
   const std::string folder_;
-  std::string closed_;  ///< why the folder is not used; empty: it is
+  std::string closed_;  ///< the reason why the folder is not used; empty: it is used
   mutable std::mutex mutex_;
   Counts counts_;
 };
 
-/// The folder that a setting means: "on" is the user's own, "off" none, else a path. Without a setting FERRITE_CACHE says it, and
-/// without that it is on. Empty: none.
+/// The folder that a setting selects: "on" is the user's own, "off" none, else a path. Without a setting
+/// FERRITE_CACHE decides, and without that it is on. Empty: none.
 std::string kernel_folder(const std::optional<std::string>& setting);
 
 inline constexpr std::string_view kernel_suffix = ".kernel";
 
-/// What an entry says of its kernel; none where `fault` says why it cannot be used.
+/// The description in an entry; none where the entry cannot be used, with the reason in `fault`.
 std::optional<About> look_at(const std::string& folder, const std::string& name, std::string& fault);
 
 }  // namespace ferrite::core::cache

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// libferrite.so: sessions, models and programs of the compiler behind the embedding API.
+// libferrite.so: the compiler's sessions, models and programs, as the embedding API offers them.
 #include "runtime/capi/engine.h"
 
 #include <utility>
@@ -45,7 +45,7 @@ class SessionModel final : public LoadedModel {
     options.ports_on_device = ports_on_device;
     FE_TRY(auto program, model_->program(input_dims, options));
     std::lock_guard lock(mutex_);
-    // One object for a program: contexts are kept by it.
+    // One object for each program, because it holds the program's contexts.
     auto& known = programs_[program];
     if (!known) known = std::make_shared<CompiledProgram>(program);
     return known;
@@ -54,7 +54,7 @@ class SessionModel final : public LoadedModel {
  private:
   const std::unique_ptr<Model> model_;
   const CompileOptions& options_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::map<std::shared_ptr<const Program>, std::shared_ptr<const RunnableProgram>> programs_;
 };
 

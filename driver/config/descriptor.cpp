@@ -24,7 +24,7 @@ constexpr std::string_view this_platform = "linux-aarch64";
 constexpr std::string_view this_platform = "linux-other";
 #endif
 
-// Where there is a program that could load the library.
+// The platforms for which Ferrite, and so a program that could load the library, exists.
 constexpr std::string_view platforms_known[] = {"linux-x86_64", "linux-aarch64"};
 
 std::string_view trimmed(std::string_view text) {
@@ -49,7 +49,7 @@ Result<Requirement> parse_requirement(std::string_view text, std::string where) 
   return result;
 }
 
-/// One condition on the ABI, ">= 0.1"; a version alone means that one.
+/// Whether a version meets one condition on the ABI, ">= 0.1"; a version alone means that very version.
 Result<bool> holds(std::string_view condition, Version version) {
   condition = trimmed(condition);
   const std::string_view all = condition;
@@ -118,7 +118,7 @@ Result<std::vector<DescribedPass>> read_passes(const TomlTable& table) {
   return passes;
 }
 
-/// "onnx:com.acme::FusedRope", or with " = acme.rope" after it.
+/// "onnx:com.acme::FusedRope", optionally followed by " = acme.rope".
 Result<Alias> read_alias(std::string_view text, std::string where) {
   Alias alias;
   alias.where = std::move(where);
@@ -229,14 +229,14 @@ Result<Descriptor> Descriptor::parse(std::string_view text, const std::string& p
     const auto& place = result.rule_places[k];
     auto inside = path_within(folder, rules[k]);
     if (!inside) return at(place, std::move(inside.error()));
-    // The rules of a file are one pass, which has the file's name.
+    // The rules of a file are one pass, named after the file.
     for (const auto& other : result.rules)
       if (std::filesystem::path(other).filename() == std::filesystem::path(*inside).filename())
         return at(place, error(FE_EINVALID, "FE-M08",
                                "the rule file '{}' has the name of another of this plugin, {}; name each "
                                "file once, and files of several folders differently",
                                rules[k], other));
-    // What a link leads to is what is read.
+    // Links are followed: the check concerns the file that is read.
     std::error_code failed;
     const auto real = std::filesystem::weakly_canonical(*inside, failed);
     const auto below = real.lexically_relative(std::filesystem::weakly_canonical(folder, failed));

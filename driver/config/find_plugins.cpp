@@ -26,7 +26,8 @@ std::vector<std::string> descriptors_in(const std::string& folder) {
   return files;
 }
 
-/// A descriptor that was found by its plugin's id, after which it has to be called. FE-M05 where it says another one.
+/// Reads a descriptor that was found by its file name, which must be the plugin's id. FE-M05 where the id in
+/// it differs.
 Result<Descriptor> read_descriptor(const std::string& path) {
   FE_TRY(auto descriptor, Descriptor::read(path));
   const auto name = fs::path(path).filename().string();
@@ -83,9 +84,9 @@ class Finder {
   std::map<std::string, Descriptor, std::less<>> given_;  // by --plugin
   std::vector<PluginRequest> bare_;                       // libraries without a descriptor
   std::map<std::string, EnabledPlugin, std::less<>>
-      device_plugins_;                                          // built-in ones, by the kind that is named
+      device_plugins_;  // built-in ones, by the kind of device that is named
   std::set<std::string, std::less<>> device_plugin_ids_;        // of all built-in ones
-  std::map<std::string, Descriptor, std::less<>> descriptors_;  // of what is enabled
+  std::map<std::string, Descriptor, std::less<>> descriptors_;  // of enabled plugins
 };
 
 void Finder::find_folders() {
@@ -99,7 +100,7 @@ void Finder::find_folders() {
     search.push_back(std::move(built_in));
 }
 
-/// The built-in plugins that provide the devices which are named, or compile for the targets.
+/// Finds the built-in plugins that provide the named devices, or compile for the targets.
 void Finder::find_device_plugins() {
   const auto& given = request_.devices;
   const std::string names = given.empty() ? pipeline_.device.value_or("") : given;
@@ -128,7 +129,7 @@ void Finder::find_device_plugins() {
   }
 }
 
-/// Enables those of them that nothing stands for.
+/// Enables those of them that no enabled plugin replaces.
 Result<void> Finder::enable_device_plugins(std::vector<PluginRequest>& requests) {
   for (const auto& [kind, plugin] : device_plugins_) {
     const std::string ability = std::string(device_ability) + kind;
@@ -154,7 +155,7 @@ Result<void> Finder::add_descriptor(Descriptor descriptor, const std::string& wh
   return {};
 }
 
-/// One --plugin: a library, a descriptor or a folder of descriptors.
+/// Handles one --plugin: a library, a descriptor or a folder of descriptors.
 Result<void> Finder::add_path(const std::string& given) {
   const std::string path = absolute_path(given), why = given.empty() ? "--plugin ''" : "--plugin " + given;
   std::error_code failed;
@@ -177,7 +178,7 @@ Result<void> Finder::add_path(const std::string& given) {
     FE_TRY(auto descriptor, Descriptor::read(path));
     return add_descriptor(std::move(descriptor), why);
   }
-  // A library: by the descriptor beside it that names it, else bare.
+  // A library: with the descriptor beside it that names it, else without one.
   for (const auto& file : descriptors_in(fs::path(path).parent_path().string())) {
     auto descriptor = Descriptor::read(file);
     if (descriptor && descriptor->library == path) return add_descriptor(std::move(*descriptor), why);
@@ -210,7 +211,8 @@ Error Finder::unknown_plugin(const EnabledPlugin& enabled) const {
             did_you_mean(enabled.id, name_views(ids))));
 }
 
-/// By --plugin, beside the library that a manifest names, or in the folders searched; nothing where there is none.
+/// Finds a descriptor given by --plugin, beside the library that a manifest names, or in the searched
+/// folders; nothing where there is none.
 Result<std::optional<Descriptor>> Finder::find_descriptor(const EnabledPlugin& enabled,
                                                           PluginRequest& request) const {
   if (auto given = given_.find(enabled.id); given != given_.end()) {
@@ -232,7 +234,7 @@ Result<std::optional<Descriptor>> Finder::find_descriptor(const EnabledPlugin& e
   return std::optional<Descriptor>();
 }
 
-/// What a descriptor says of the files, passes and aliases of its plugin.
+/// Adds the files, passes and aliases from the descriptor to the request.
 Result<void> Finder::take_descriptor(Descriptor descriptor, PluginRequest& request) {
   std::error_code failed;
   if (request.library.empty()) {
@@ -293,7 +295,7 @@ Result<PluginRequest> Finder::find(const EnabledPlugin& enabled) {
   return request;
 }
 
-/// What is found, or a request that says why it is skipped.
+/// The plugin that is found, or a request with the reason why it is skipped.
 Result<PluginRequest> Finder::request_for(const EnabledPlugin& enabled) {
   auto request = find(enabled);
   if (request) {
@@ -310,7 +312,8 @@ Result<PluginRequest> Finder::request_for(const EnabledPlugin& enabled) {
   return skipped;
 }
 
-/// The settings are those that the descriptor declares. What has no descriptor declares nothing and takes anything.
+/// Checks settings against the descriptor's declarations. A plugin without a descriptor declares nothing and
+/// accepts any settings.
 Result<void> Finder::settle_config(PluginRequest& request) const {
   static const GivenSettings none;
   const auto found = settings_.find(request.id);
@@ -326,7 +329,8 @@ Result<void> Finder::settle_config(PluginRequest& request) const {
   return {};
 }
 
-/// The enabled plugin of that id, else the first that provides it in the version wanted, else in another.
+/// The enabled plugin of that id, else the first one that provides it in a sufficient version, else one that
+/// provides an older version.
 size_t Finder::provider_of(const Requirement& need) const {
   size_t older = nowhere;
   for (size_t k = 0; k < enabled_.size(); ++k)
@@ -352,7 +356,7 @@ Error Finder::missing_requirement(const EnabledPlugin& plugin, const Requirement
   for (const auto& enabled : enabled_) names.push_back(enabled.id);
   for (const auto& [id, descriptor] : descriptors_)
     names.insert(names.end(), descriptor.provides.begin(), descriptor.provides.end());
-  // What is found and only not enabled has the right name.
+  // The plugin exists but is not enabled, so its name is not misspelled.
   const bool found = std::any_of(pipeline_.search.begin(), pipeline_.search.end(), [&](const auto& folder) {
     std::error_code failed;
     return fs::exists(fs::path(folder) / (need.id + std::string(descriptor_suffix)), failed);
@@ -364,7 +368,7 @@ Error Finder::missing_requirement(const EnabledPlugin& plugin, const Requirement
                   plugin.id, need.id, found ? std::string() : did_you_mean(need.id, name_views(names))));
 }
 
-/// What stands in for a plugin does not stand beside it.
+/// A plugin and its replacement cannot both be enabled.
 Result<void> Finder::check_provided() const {
   for (const auto& enabled : enabled_)
     for (const auto& [id, descriptor] : descriptors_)
@@ -376,11 +380,11 @@ Result<void> Finder::check_provided() const {
   return {};
 }
 
-/// What a plugin requires is loaded before it; otherwise the order of enabling stays.
+/// Loads a plugin's requirements before it; otherwise keeps the order of enabling.
 Result<std::vector<size_t>> Finder::load_order() const {
   std::vector<size_t> order;
   std::vector<int> state(enabled_.size(), 0);  // 1: being placed, 2: placed
-  // An explicit stack: a chain of requirements is as long as its author likes.
+  // An explicit stack: the length of a chain of requirements is not limited, and recursion could overflow.
   for (size_t start = 0; start < enabled_.size(); ++start) {
     std::vector<std::pair<size_t, size_t>> stack;
     if (state[start] == 0) stack.emplace_back(start, 0);
@@ -416,7 +420,7 @@ Result<std::vector<size_t>> Finder::load_order() const {
   return order;
 }
 
-/// A plugin cannot do without what it requires, even where that may be skipped.
+/// A plugin is skipped if a plugin that it requires was skipped.
 Result<void> Finder::skip_what_lacks_a_requirement(const std::vector<size_t>& order,
                                                    std::vector<PluginRequest>& requests) const {
   for (size_t k : order) {
@@ -437,7 +441,7 @@ Result<void> Finder::skip_what_lacks_a_requirement(const std::vector<size_t>& or
   return {};
 }
 
-/// The rules of a file, by how each begins: what else stands in it is not looked at.
+/// The names of the rules in a file, found by the keyword that begins each; the rest is not parsed.
 std::vector<std::string> rules_in(const std::string& path) {
   std::vector<std::string> names;
   const auto text = read_text_file(path);
@@ -451,7 +455,8 @@ std::vector<std::string> rules_in(const std::string& path) {
   return names;
 }
 
-/// The passes and rules of plugins that are found and not enabled, as far as descriptors say.
+/// Collects the passes and rules of plugins that were found but are not enabled, as far as descriptors name
+/// them.
 void Finder::find_idle_names() {
   for (const auto& [id, where] : disabled_)
     if (std::ranges::find(enabled_, id, &EnabledPlugin::id) == enabled_.end())
@@ -472,7 +477,8 @@ void Finder::find_idle_names() {
 Result<void> Finder::check_settings_of_others() const {
   std::set<std::string_view> ids;
   for (const auto& enabled : enabled_) ids.insert(enabled.id);
-  ids.insert(device_plugin_ids_.begin(), device_plugin_ids_.end());  // of a device that is named another time
+  // plugins of devices that this manifest does not name
+  ids.insert(device_plugin_ids_.begin(), device_plugin_ids_.end());
   for (const auto& [id, settings] : settings_) {
     if (ids.contains(id)) continue;
     if (const auto place = disabled_.find(id); place != disabled_.end())

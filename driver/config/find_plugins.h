@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From the plugins that manifests enable to files: descriptors, libraries, rules, in the order of loading.
+// From the enabled plugins of manifests to files: descriptors, libraries and rules, in the order of loading.
 #pragma once
 
 #include "driver/config/lock.h"
@@ -7,7 +7,8 @@
 
 namespace ferrite::core::plugin {
 
-/// Finds what the manifests and the request enable. `lock` may be null. Errors are those of read_pipeline().
+/// Finds the plugins that the manifests and the request enable. `lock` may be null. Errors are those of
+/// read_pipeline().
 Result<Pipeline> find_plugins(ManifestContent content, const PipelineRequest& request, const Lock* lock);
 
 }  // namespace ferrite::core::plugin

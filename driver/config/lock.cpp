@@ -21,7 +21,7 @@ bool is_hash(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// A file of a table that was checked, under `path_key` and `hash_key`.
+/// Reads a file entry of a checked table: its path under `path_key`, its hash under `hash_key`.
 Result<LockedFile> read_file(const TomlTable& table, std::string_view path_key, std::string_view hash_key) {
   LockedFile file{table.string(path_key).value_or(""), table.string(hash_key).value_or("")};
   if (table.has(path_key) != table.has(hash_key))
@@ -38,7 +38,7 @@ Result<LockedFile> read_file(const TomlTable& table, std::string_view path_key, 
   return file;
 }
 
-/// Whether no plugin could be told from another by what the two say of its files.
+/// Whether the two entries name the same files, so that no plugin could match one but not the other.
 bool same_files(const LockedPlugin& a, const LockedPlugin& b) {
   const auto same_path = [](const LockedFile& one, const LockedFile& other) {
     return one.path == other.path;
@@ -93,7 +93,8 @@ Result<Lock> Lock::parse(std::string_view text, const std::string& path) {
   return lock;
 }
 
-/// How a lock writes a path: the same on every machine where the manifest's folder or Ferrite's own hold it.
+/// The form of a path in a lock: independent of the machine where the file is in the manifest's folder or in
+/// Ferrite's own.
 std::string Lock::spelled(const std::string& path) const {
   const auto below = [&](const std::string& folder) -> std::string {
     const auto relative = fs::path(absolute_path(path)).lexically_relative(folder);

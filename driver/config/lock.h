@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Lock files: which bytes the plugins of a manifest have, written once and compared whenever they are loaded.
+// Lock files: the hashes of a manifest's plugins, written once and compared at each load.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace ferrite::core::plugin {
 
 struct LockedFile {
-  std::string path;    ///< as the lock writes it; empty: there is none
+  std::string path;    ///< in the form of the lock; empty: no such file
   std::string sha256;  ///< 64 lower-case hexadecimal digits
   friend bool operator==(const LockedFile&, const LockedFile&) = default;
 };
@@ -21,19 +21,20 @@ struct LockedPlugin {
   std::string id, version;
   LockedFile library, descriptor;
   std::vector<LockedFile> rules;
-  std::string where;  ///< in the lock file
+  std::string where;  ///< position in the lock file
 };
 
-/// One lock file. A plugin may stand there more than once, where profiles give it other files.
+/// One lock file. It may have several entries for a plugin, where profiles give the plugin different files.
 class Lock {
  public:
   /// The lock file of a manifest: "ferrite.lock" beside "ferrite.toml".
   static std::string path_for(const std::string& manifest);
-  /// FE-M01 to FE-M04 as for manifests, FE-M08 for a plugin that stands there twice with the same files.
+  /// FE-M01 to FE-M04 as for manifests; FE-M08 for two entries of a plugin with the same files.
   static Result<Lock> read(const std::string& path);
   static Result<Lock> parse(std::string_view text, const std::string& path);
-  /// What the plugins of the manifest's pipelines are now: of the request, without a profile and with each. Plugins that are
-  /// given by name or may be skipped and are not there are left out. Errors of read_pipeline(); FE-M14 for what cannot be read.
+  /// The current state of the plugins of the manifest's pipelines: of the request without a profile and with
+  /// each profile. Plugins that are given by name are left out, and so are missing plugins that may be
+  /// skipped. Errors of read_pipeline(); FE-M14 for a file that cannot be read.
   static Result<Lock> make(const PipelineRequest& request);
 
   /// The file's text; equal plugins give equal texts.
@@ -41,8 +42,9 @@ class Lock {
   const std::string& path() const { return path_; }
   const std::vector<LockedPlugin>& plugins() const { return plugins_; }
 
-  /// Compares what was found for a plugin; `descriptor` is its descriptor's text. The library is hashed when it is loaded,
-  /// for which its hash goes into `request`. FE-M23 for another hash, FE-M24 where the plugin is not there or has other files.
+  /// Compares a found plugin with the lock; `descriptor` is its descriptor's text. The library's expected
+  /// hash goes into `request`, because the library is hashed when it is loaded. FE-M23 for another hash,
+  /// FE-M24 where the lock lacks the plugin or has other files.
   Result<void> check(PluginRequest& request, std::string_view descriptor) const;
 
  private:

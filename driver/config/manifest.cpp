@@ -35,7 +35,7 @@ Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& pa
   std::optional<Lock> lock;
   const auto lock_path = Lock::path_for(path);
   std::error_code failed;
-  // A link that leads nowhere is a lock that cannot be read.
+  // A dangling link counts as a lock that cannot be read. exists() would follow the link and ignore the lock.
   if (request.use_lock && std::filesystem::exists(std::filesystem::symlink_status(lock_path, failed))) {
     FE_TRY(lock, Lock::read(lock_path));
     content.pipeline.lock = lock_path;

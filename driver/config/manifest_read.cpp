@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t deepest_extends = 16;
 
-/// "expect" of a pass or rule that was checked to be a string.
+/// The "expect" of a pass or rule; the table was checked, so it is a string.
 Result<std::optional<Expectation>> read_expectation(const TomlTable& table) {
   const auto text = table.string("expect");
   if (!text) return std::optional<Expectation>();
@@ -47,7 +47,7 @@ Result<std::optional<Expectation>> read_expectation(const TomlTable& table) {
   return std::optional(std::move(result));
 }
 
-/// Whether these are names of devices, there or not: "cpu", "npu:1,cpu".
+/// Whether these are names of devices, present or not: "cpu", "npu:1,cpu".
 bool are_devices(std::string_view names) {
   for (;;) {
     const auto name = names.substr(0, names.find(','));
@@ -84,7 +84,7 @@ class Reader {
 
   std::string profile_;
   bool has_profile_ = false;
-  bool in_default_ = false;  ///< what is read stands in the default manifest
+  bool in_default_ = false;  ///< the text being read is that of the default manifest
   InstalledFiles files_;
   ManifestContent content_;
 };
@@ -130,7 +130,7 @@ Result<void> Reader::read_extended(const TomlTable& manifest, const std::string&
   return read_text(*text, base, depth + 1);
 }
 
-/// What stands in a manifest and in each of its profiles.
+/// Reads the keys that a manifest and each of its profiles can have.
 Result<void> Reader::read_part(const TomlTable& part, const std::string& folder) {
   FE_CHECK(read_enabled(part));
   FE_CHECK(read_search(part, folder));
@@ -141,7 +141,7 @@ Result<void> Reader::read_part(const TomlTable& part, const std::string& folder)
 
 Result<void> Reader::read_enabled(const TomlTable& part) {
   auto& all = content_.enabled;
-  std::map<std::string, std::string, std::less<>> enabled;  // and where
+  std::map<std::string, std::string, std::less<>> enabled;  // with the place
   for (const auto& plugin : all) enabled.emplace(plugin.id, plugin.why);
   std::vector<std::string> places;
   const auto disable = part.strings("disable", &places);
@@ -158,7 +158,7 @@ Result<void> Reader::read_enabled(const TomlTable& part) {
                       disable[k], did_you_mean(disable[k], ids)));
     }
     content_.disabled[disable[k]] = places[k];
-    content_.settings.erase(disable[k]);  // what was said so far is of no plugin any more
+    content_.settings.erase(disable[k]);  // earlier settings belong to no plugin any more
   }
   if (!disable.empty()) {
     for (auto& pass : content_.pipeline.passes) pass.may_be_gone = true;
@@ -296,7 +296,7 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
   if (auto validation = settings->string("validate_rules"))
     pipeline.validate_rules = *validation == "off"  ? RuleValidation::off
                               : *validation == "on" ? RuleValidation::on
-                                               : RuleValidation::strict;
+                                                    : RuleValidation::strict;
   return {};
 }
 

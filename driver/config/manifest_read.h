@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reading manifests: what one says together with all that it extends, before any plugin is looked for.
+// Reading a manifest together with all that it extends, before any plugin is searched.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace ferrite::core::plugin {
 
-/// What [plugin."id"] of all manifests together says.
+/// The settings in [plugin."id"] of all manifests together.
 struct PluginSettings {
   std::string where, library, library_where;
-  std::string process_where;  ///< empty: the table is not there
+  std::string process_where;  ///< empty: there is no such table
   std::string isolation_where;
   std::optional<OnError> on_error;
   std::optional<Isolation> isolation;
@@ -28,18 +28,18 @@ struct EnabledPlugin {
 
 struct ManifestContent {
   std::vector<EnabledPlugin> enabled;
-  std::map<std::string, std::string, std::less<>> disabled;  ///< and where
+  std::map<std::string, std::string, std::less<>> disabled;  ///< with the place
   std::map<std::string, PluginSettings, std::less<>> settings;
   Pipeline pipeline;  ///< without plugins and idle passes; `search` has the manifests' own folders
 };
 
-/// `path` as it stands where there is no working directory.
+/// The absolute form of `path`; `path` itself where there is no working directory.
 std::string absolute_path(const std::string& path);
-/// Names as suggestions want them.
+/// The names as views, for suggestions.
 std::vector<std::string_view> name_views(const std::vector<std::string>& names);
 
-/// Reads the text at `path` and what it extends, and puts `profile` (empty: none) over each that has it. Errors are those of
-/// read_pipeline().
+/// Reads the text at `path` and the manifests that it extends, and applies `profile` (empty: none) over each
+/// that defines it. Errors are those of read_pipeline().
 Result<ManifestContent> read_manifest(std::string_view text, const std::string& path,
                                       const std::string& profile);
 

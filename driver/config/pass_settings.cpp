@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What descriptors and a manifest's [pass."name"] and [rule."name"] tables do to the passes that are registered.
+// Applies descriptors and a manifest's [pass."name"] and [rule."name"] tables to the registered passes.
 #include <algorithm>
 #include <set>
 
@@ -17,14 +17,14 @@ bool contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Later limits over earlier ones.
+/// Later limits override earlier ones.
 void put(PassLimits& limits, const PassLimits& over) {
   if (over.mode) limits.mode = over.mode;
   if (over.max_rewrites) limits.max_rewrites = over.max_rewrites;
   if (over.timeout) limits.timeout = over.timeout;
 }
 
-/// Puts names into the list `word` of a pass, "after" or "before", with where each was said.
+/// Adds names to the list `word` of a pass, "after" or "before", with the place of each.
 void put(PassEntry& pass, const std::string& word, const Names& names, const Names& places) {
   auto& list = word == "after" ? pass.after : pass.before;
   for (size_t k = 0; k < names.size(); ++k) {
@@ -54,7 +54,7 @@ class Settings {
       rules_.insert(rules_.end(), pass.rules.begin(), pass.rules.end());
       giving_.insert(pass.plugin->id);
     }
-    // The passes of a plugin that the manifest lets fail may be gone, and with them their names.
+    // A plugin that may be skipped may be missing, and with it the names of its passes.
     some_skipped_ =
         std::any_of(pipeline.plugins.begin(), pipeline.plugins.end(), [&](const PluginRequest& request) {
           return request.on_error == OnError::skip && !giving_.contains(request.id);
@@ -71,8 +71,8 @@ class Settings {
   }
 
  private:
-  /// The plugin that is not enabled and has a pass or rule of this name; empty where none is known. Of passes that only a
-  /// library knows there is the name alone, which begins with the plugin's id.
+  /// The plugin that is not enabled and has a pass or rule of this name; empty where none is known. For
+  /// passes that only a library knows, the name alone decides: it begins with the plugin's id.
   std::string idle_plugin(std::string_view kind, const std::string& name) const {
     const auto& idle = kind == "pass" ? pipeline_.idle_passes : pipeline_.idle_rules;
     if (const auto found = std::ranges::find(idle, name, &IdleName::name); found != idle.end())
@@ -82,7 +82,8 @@ class Settings {
     return {};
   }
 
-  /// `may_be_gone`: it was said before a plugin was disabled, whose it may be; then nothing is expected of it either.
+  /// `may_be_gone`: the name was used before a plugin was disabled and may be one of its names; expectations
+  /// about it are then dropped too.
   Result<void> unknown(std::string_view kind, const std::string& name, const std::string& where,
                        const Names& known, bool may_be_gone,
                        const std::optional<Expectation>& expect = {}) const {
@@ -119,8 +120,8 @@ class Settings {
                                           : "`ferrite plugin order` lists the passes"));
   }
 
-  /// A pass as its plugin's descriptor has it. Where the library says it too, both must say the same; of a rule file only the
-  /// descriptor can say what it comes after.
+  /// Applies the descriptor's entry of a pass. If the library declares the pass too, both must agree. For a
+  /// rule file, only the descriptor can declare an order.
   Result<void> describe(const PluginRequest& request, const DescribedPass& described) {
     Names phases;  // a rule file may have rules for several
     for (auto& pass : passes_) {
@@ -152,7 +153,7 @@ class Settings {
               did_you_mean(described.name, name_views(own))));
   }
 
-  /// Both run in a phase; rules of a file may run in several.
+  /// Checks that both run in a common phase; rules of a file may run in several.
   Result<void> check_phase(const std::string& name, const std::string& other,
                            const std::string& where) const {
     const auto phases_of = [&](const std::string& wanted) {
@@ -202,7 +203,7 @@ class Settings {
     return {};
   }
 
-  /// What is disabled is applied 0 times.
+  /// A disabled pass or rule is applied 0 times.
   Result<void> check_expectations() const {
     const auto check = [](const Expectation& expect, std::string_view what,
                           std::string_view name) -> Result<void> {

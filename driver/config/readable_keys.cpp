@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The keys that the readers of manifests, descriptors and lock files know: the one place where a key is added.
+// The keys of manifests, descriptors and lock files: the one place where a key is added.
 #include "core/ir/stages.h"
 #include "core/schedule/features.h"
 #include "driver/config/schema.h"
@@ -28,7 +28,7 @@ constexpr Key schema_key{.name = "schema",
                          .least = 0,
                          .most = newest_schema};
 
-// What a manifest and a descriptor say alike of a pass.
+// Keys of a pass that manifests and descriptors share.
 constexpr Key mode_key{
     .name = "mode",
     .type = KeyType::string,
@@ -53,7 +53,7 @@ constexpr Key timeout_key{
     .type = KeyType::integer,
     .absent = "no limit",
     .example = "500",
-    .doc = "how long the pass may take; looked at whenever it reads or edits the graph, and when it returns",
+    .doc = "how long the pass may take; checked whenever it reads or edits the graph, and when it returns",
     .least = 1,
     .most = 86'400'000};
 constexpr Key expect_key{
@@ -85,7 +85,7 @@ constexpr Key process_keys[] = {
      .type = KeyType::integer,
      .absent = "4",
      .example = "1",
-     .doc = "after as many children have failed, none is started any more",
+     .doc = "after this many children have failed, no other is started",
      .least = 1,
      .most = 1000},
 };
@@ -101,8 +101,9 @@ constexpr Key plugin_keys[] = {
      .type = KeyType::string,
      .absent = "\"fail\"",
      .example = "\"skip\"",
-     .doc = "whether a plugin that is not found, does not load, is not what the lock says, or whose pass "
-            "fails, ends the compilation. What requires a plugin that is skipped is skipped too, or ends it",
+     .doc =
+         "whether a plugin that is not found, does not load, is not what the lock says, or whose pass fails, "
+         "ends the compilation. A plugin that requires a skipped one is skipped too, or ends the compilation",
      .choices = on_error_choices},
     {.name = "isolation",
      .type = KeyType::string,
@@ -114,15 +115,14 @@ constexpr Key plugin_keys[] = {
      .type = KeyType::table,
      .absent = "none",
      .example = "",
-     .doc = "what the child of an isolated plugin may take",
+     .doc = "limits of the child of an isolated plugin",
      .inner = &process_table},
     {.name = "config",
      .type = KeyType::settings,
      .absent = "empty",
      .example = "{ limit = 3, tile = { m = 4 } }",
-     .doc = "settings for the plugin, those that its descriptor declares. Nested keys reach the plugin "
-            "joined by "
-            "points, `tile.m`. A library without a descriptor takes any"},
+     .doc = "settings for the plugin, as its descriptor declares them. Nested keys are joined by dots, "
+            "`tile.m`. A library without a descriptor accepts any"},
 };
 constexpr KeyTable plugin_table{"[plugin.\"id\"]", plugin_keys};
 
@@ -170,9 +170,8 @@ constexpr Key pipeline_keys[] = {
      .type = KeyType::strings,
      .absent = "none",
      .example = "[\"split\"]",
-     .doc =
-         "[features of the scheduler](seeing.md#which-feature-is-to-blame) that are switched off, added to "
-         "those of what is extended",
+     .doc = "[features of the scheduler](seeing.md#which-feature-is-to-blame) that are switched off, in "
+            "addition to those of the extended manifest",
      .choices = schedule::feature_names},
     {.name = "threads",
      .type = KeyType::integer,
@@ -201,32 +200,31 @@ constexpr Key pipeline_keys[] = {
      .type = KeyType::string,
      .absent = "\"cached\"",
      .example = "\"30\"",
-     .doc = "what decides between the candidates of a kernel: `\"off\"` costs, `\"cached\"` what was "
-            "measured before, else "
-            "costs, a number of seconds the same with measurements of what is not known, so long at most"},
+     .doc = "how the candidate of a kernel is chosen: `\"off\"` by cost, `\"cached\"` by earlier "
+            "measurements, else by cost; a number of seconds: like `\"cached\"`, but kernels without "
+            "measurements are measured, for at most that time"},
     {.name = "validate_rules",
      .type = KeyType::string,
      .absent = "\"on\"",
      .example = "\"strict\"",
-     .doc = "rules of plugins that are not built in: `\"off\"` applies them unconsidered, `\"on\"` refuses "
-            "those "
-            "that a trial "
-            "shows to be wrong, `\"strict\"` also those that no trial reaches",
+     .doc = "rules of plugins that are not built in: `\"off\"` applies them without validation, `\"on\"` "
+            "rejects those that validation shows to be wrong, `\"strict\"` also those that no sample reaches",
      .choices = validation_choices},
 };
 constexpr KeyTable pipeline_table{"[pipeline]", pipeline_keys};
 
-// What stands in a manifest and in each of its profiles.
-constexpr Key enable_key{.name = "enable",
-                         .type = KeyType::strings,
-                         .absent = "none",
-                         .example = "[\"acme.fuse\"]",
-                         .doc = "plugin ids, added to those of what is extended; an id twice is an error"};
+// Keys of a manifest and of each of its profiles.
+constexpr Key enable_key{
+    .name = "enable",
+    .type = KeyType::strings,
+    .absent = "none",
+    .example = "[\"acme.fuse\"]",
+    .doc = "plugin ids, added to those of the extended manifest; an id given twice is an error"};
 constexpr Key disable_key{.name = "disable",
                           .type = KeyType::strings,
                           .absent = "none",
                           .example = "[\"ferrite.onnx\"]",
-                          .doc = "plugin ids that what is extended enables and this pipeline does not"};
+                          .doc = "plugin ids that the extended manifest enables and this pipeline does not"};
 constexpr Key search_key{.name = "search",
                          .type = KeyType::strings,
                          .absent = "none",
@@ -248,7 +246,7 @@ constexpr Key rule_key{.name = "rule",
                        .type = KeyType::named_tables,
                        .absent = "none",
                        .example = "",
-                       .doc = "by rule name: what is expected of one rule",
+                       .doc = "by rule name: the expectation about one rule",
                        .inner = &rule_table};
 constexpr Key pipeline_key{.name = "pipeline",
                            .type = KeyType::table,
@@ -279,7 +277,7 @@ constexpr Key manifest_top_keys[] = {
      .type = KeyType::named_tables,
      .absent = "none",
      .example = "",
-     .doc = "by name: what `--profile NAME` puts over the rest of this file; the same tables inside",
+     .doc = "by name: settings that `--profile NAME` applies over the rest of this file, in the same tables",
      .inner = &profile_table},
 };
 constexpr KeyTable manifest_table{"", manifest_top_keys};
@@ -295,8 +293,8 @@ constexpr Key described_pass_keys[] = {
      .type = KeyType::strings,
      .absent = "the library's",
      .example = "[\"passes.cse\"]",
-     .doc = "passes that run before it. Of a pass of the library the same as there; a rule file says it only "
-            "here"},
+     .doc = "passes that run before it. For a pass of the library it must agree with the library; for a rule "
+            "file it is given only here"},
     {.name = "before",
      .type = KeyType::strings,
      .absent = "the library's",
@@ -325,17 +323,17 @@ constexpr Key declaring_keys[] = {
      .type = KeyType::values,
      .absent = "any",
      .example = "[8, 16, 32]",
-     .doc = "the values that it takes, or that each in a list takes"},
+     .doc = "the allowed values, of the setting or of each element of a list"},
     {.name = "default",
      .type = KeyType::value,
-     .absent = "nothing is handed over",
+     .absent = "no value",
      .example = "8",
-     .doc = "what the plugin gets where the manifest says nothing"},
+     .doc = "the value where the manifest gives none"},
     {.name = "doc",
      .type = KeyType::string,
      .absent = "none",
      .example = "\"rows of a tile\"",
-     .doc = "what it is, for `ferrite plugin list --why`"},
+     .doc = "a description, for `ferrite plugin list --why`"},
 };
 constexpr KeyTable declaration_table{"a setting in [config]", declaring_keys};
 
@@ -345,14 +343,14 @@ constexpr Key descriptor_top_keys[] = {
      .type = KeyType::string,
      .absent = "required",
      .example = "\"acme.fuse\"",
-     .doc = "names joined by points, of letters, digits, `_` and `-`; at most 128 bytes",
+     .doc = "names joined by dots, of letters, digits, `_` and `-`; at most 128 bytes",
      .pattern = id_pattern},
     {.name = "version",
      .type = KeyType::string,
      .absent = "required",
      .example = "\"1.2.0\"",
-     .doc = "`major.minor` or `major.minor.patch`; a suffix `-rc1` counts for nothing in comparisons. The "
-            "library says the same",
+     .doc = "`major.minor` or `major.minor.patch`; a suffix `-rc1` is ignored in comparisons. The library "
+            "must have the same version",
      .pattern = version_pattern},
     {.name = "library",
      .type = KeyType::string,
@@ -376,37 +374,33 @@ constexpr Key descriptor_top_keys[] = {
      .type = KeyType::string_or_strings,
      .absent = "any",
      .example = "\"linux-x86_64\"",
-     .doc = "what the library runs on: `linux-x86_64`, `linux-aarch64`"},
+     .doc = "the platforms of the library: `linux-x86_64`, `linux-aarch64`"},
     {.name = "requires",
      .type = KeyType::strings,
      .absent = "none",
      .example = "[\"ferrite.std >= 0.1.0\", \"blas\"]",
-     .doc =
-         "plugins that must be enabled, by id or by what they provide, with a least version of the plugin if "
-         "wanted"},
+     .doc = "plugins that must be enabled, by id or by an ability that they provide, optionally with a "
+            "minimum version"},
     {.name = "provides",
      .type = KeyType::strings,
      .absent = "none",
      .example = "[\"blas\"]",
-     .doc = "names of abilities, formed as ids are, that `requires` of others may name besides the id; "
-            "`device.` and "
-            "the id of a runtime where it has one: a built-in plugin is then enabled where that device is "
-            "named"},
+     .doc = "names of abilities, in the form of ids, that other plugins may list in `requires` instead of "
+            "the id. A plugin with a runtime lists `device.` followed by the runtime's id: a built-in plugin "
+            "is then enabled where that device is named"},
     {.name = "targets",
      .type = KeyType::strings,
      .absent = "none",
      .example = "[\"npu:v*\"]",
-     .doc = "what the plugin compiles for: a kind of device, `:`, and a name of targets, which may end in "
-            "`*`. A built-in "
-            "plugin is enabled where `--target` names one of these"},
+     .doc = "the targets for which the plugin compiles: a kind of device, `:`, and a name of targets, which "
+            "may end in `*`. A built-in plugin is enabled where `--target` names one of these"},
     {.name = "aliases",
      .type = KeyType::strings,
      .absent = "none",
      .example = "[\"onnx:com.acme::FusedRope\"]",
-     .doc =
-         "ops of models that an op stands for: the format, `:`, and the op as such models name it. Where the "
-         "plugin defines several ops, or an op of another plugin is meant, `=` and its name follow: "
-         "`\"onnx:com.acme::FusedRope = acme.rope\"`"},
+     .doc = "ops of models that an op of a plugin implements: the format, `:`, and the op as such models "
+            "name it. Where the plugin defines several ops, or an op of another plugin is meant, `=` and its "
+            "name follow: `\"onnx:com.acme::FusedRope = acme.rope\"`"},
     {.name = "passes",
      .type = KeyType::strings_or_tables,
      .absent = "none",
@@ -419,9 +413,8 @@ constexpr Key descriptor_top_keys[] = {
      .type = KeyType::declarations,
      .absent = "none",
      .example = "{ limit = \"integer\" }",
-     .doc = "the settings that the plugin takes, each with its type or with a table that says more. A table "
-            "without "
-            "a key `type` holds further settings. Others are errors in a manifest",
+     .doc = "the settings of the plugin, each with its type or with a table of details. A table without a "
+            "key `type` holds further settings. Other settings are errors in a manifest",
      .inner = &declaration_table},
 };
 constexpr KeyTable descriptor_table{"", descriptor_top_keys};
@@ -458,9 +451,8 @@ constexpr Key locked_plugin_keys[] = {
      .type = KeyType::string,
      .absent = "rules only",
      .example = "\"plugins/acme_fuse.so\"",
-     .doc = "relative to the manifest where it lies below its folder, `built-in:NAME` for those of Ferrite, "
-            "else "
-            "absolute"},
+     .doc = "relative to the manifest if it is below the manifest's folder, `built-in:NAME` for those of "
+            "Ferrite, else absolute"},
     {.name = "library_sha256",
      .type = KeyType::string,
      .absent = "required with `library`",

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The value that holds without the key, where it is written as TOML does; JSON writes scalars alike.
+/// The key's default, where it is written as in TOML; JSON writes scalars in the same way.
 Json default_of(const Key& key) {
   const bool literal = key.absent.starts_with('"') || key.type == KeyType::boolean ||
                        (key.type == KeyType::integer && !key.required());
@@ -39,7 +39,8 @@ Json by_name(Json value) { return {{"type", "object"}, {"additionalProperties", 
 
 constexpr const char* declaration_place = "#/$defs/setting";
 
-/// A type, a declaration, or a table of further settings: one in which `type`, if it is there, is a setting's name.
+/// A type, a declaration, or a table of further settings. In such a table `type`, if present, is a setting's
+/// name and holds a table.
 Json declaration_schema(const KeyTable& declaration) {
   Json group = by_name({{"$ref", declaration_place}});
   group["properties"] = {{"type", {{"type", "object"}, {"$ref", declaration_place}}}};
@@ -107,7 +108,7 @@ std::string joined_choices(const Key& key) {
 std::string type_text(const Key& key) {
   switch (key.type) {
     case KeyType::integer:
-      // The one value of the form's version stands in its description.
+      // The range of `schema` is a single value, which its description gives.
       return key.limited() && key.least < key.most ? fmt::format("integer, {} to {}", key.least, key.most)
                                                    : std::string("integer");
     case KeyType::boolean: return "true or false";
@@ -126,7 +127,7 @@ std::string type_text(const Key& key) {
   }
 }
 
-/// The tables of keys that are reached from this one, outer ones first, each once.
+/// Collects the tables of keys that are reachable from this one, outer ones first, each once.
 void collect(const KeyTable& table, std::vector<const KeyTable*>& tables) {
   for (const auto* known : tables)
     if (known == &table) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The keys of manifests, descriptors and lock files, described once: the readers check files against it, editors get a JSON
-// schema of it, and docs/manifest.md its tables.
+// The keys of manifests, descriptors and lock files, described once. The readers check files against the
+// description, editors get it as a JSON schema, and docs/manifest.md gets its tables from it.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ std::span<const FileKeys> file_keys();
 const KeyTable& manifest_keys();
 const KeyTable& descriptor_keys();
 const KeyTable& lock_keys();
-/// Of one setting in a descriptor's [config].
+/// The keys of one setting in a descriptor's [config].
 const KeyTable& declaration_keys();
 
-/// The types that a declaration of a plugin's setting may name.
+/// The types that the declaration of a plugin's setting may have.
 std::span<const std::string_view> setting_types();
 
 /// JSON schema (draft 2020-12) of a kind of file, ending in a newline.

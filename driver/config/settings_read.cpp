@@ -17,7 +17,7 @@ using Strings = std::vector<std::string>;
 
 constexpr size_t deepest_settings = 16;
 
-/// A TOML value as a setting's; nothing where no setting has such values.
+/// A TOML value as a setting's value; nothing where settings cannot have such values.
 std::optional<AttributeValue> value_of(const toml::node& node) {
   const auto has_nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
   if (const auto* integer = node.as_integer()) return integer->get();
@@ -46,7 +46,8 @@ std::optional<AttributeValue> value_of(const toml::node& node) {
   return strings;
 }
 
-/// Whether a value is of a declared type; an integer is also a number, and an empty list a list of anything.
+/// Whether a value is of a declared type. An integer is also a number, and an empty list is a list of any
+/// type.
 bool convert(AttributeValue& value, std::string_view type) {
   if (type == "number" && std::holds_alternative<int64_t>(value))
     value = static_cast<double>(std::get<int64_t>(value));
@@ -69,11 +70,11 @@ std::string_view element_type(std::string_view type) {
   return type == "integers" ? "integer" : type == "numbers" ? "number" : type == "strings" ? "string" : type;
 }
 
-/// What a setting's value says is wrong, or nothing.
+/// The reason why one element of a setting's value is invalid, or nothing.
 template <class T>
 std::string element_fault(const T& value, const DeclaredSetting& declared) {
   const auto text = [](const T& one) { return graph::print_attribute_value(AttributeValue(one)); };
-  // Not a number is within no limits.
+  // Written as negations so that NaN is outside of all limits.
   if (declared.least && !(value >= std::get<T>(*declared.least)))
     return fmt::format("{} is less than {}", text(value), text(std::get<T>(*declared.least)));
   if (declared.most && !(value <= std::get<T>(*declared.most)))
@@ -91,7 +92,7 @@ std::string element_fault(const T& value, const DeclaredSetting& declared) {
   return result;
 }
 
-/// Of a value that has the declared type.
+/// The same for a whole value of the declared type.
 std::string range_fault(const AttributeValue& value, const DeclaredSetting& declared) {
   return std::visit(
       [&]<class T>(const T& one) -> std::string {

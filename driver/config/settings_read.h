@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The settings of plugins: what a descriptor declares, what a manifest gives, and whether the two fit.
+// The settings of plugins: their declarations in descriptors, their values in manifests, and whether the two
+// match.
 #pragma once
 
 #include <map>
@@ -17,8 +18,8 @@ namespace ferrite::core::plugin {
 /// One setting as its descriptor declares it.
 struct DeclaredSetting {
   std::string type;                                          ///< one of setting_types()
-  std::optional<graph::AttributeValue> least, most, absent;  ///< `absent`: what holds where nothing is given
-  std::vector<graph::AttributeValue> choices;                ///< empty: any
+  std::optional<graph::AttributeValue> least, most, absent;  ///< `absent`: the value where none is given
+  std::vector<graph::AttributeValue> choices;                ///< empty: any value
   std::string doc;
 };
 using Declarations = std::map<std::string, DeclaredSetting, std::less<>>;
@@ -30,17 +31,17 @@ struct GivenSetting {
 };
 using GivenSettings = std::map<std::string, GivenSetting, std::less<>>;
 
-/// Reads [config] of a descriptor; names of nested settings are joined by points. FE-M03 for what is no declaration,
-/// FE-M18 for one that contradicts itself: a limit or default of another type, or a default that it would refuse. FE-M08 for one
-/// that is there twice, `a = { b = ... }` and `"a.b" = ...`.
+/// Reads [config] of a descriptor; names of nested settings are joined by dots. FE-M03 for an invalid
+/// declaration; FE-M18 for one that contradicts itself: a limit or default of another type, or a default
+/// outside of its limits. FE-M08 for a setting that is declared twice, `a = { b = ... }` and `"a.b" = ...`.
 Result<Declarations> read_declarations(const TomlTable& table);
 
-/// Adds what a `config` table of a manifest says; over what was said before. FE-M03 for values that no setting has,
-/// FE-M08 for a setting that the table gives twice.
+/// Adds the settings of a manifest's `config` table; they override earlier ones. FE-M03 for values that no
+/// setting can have, FE-M08 for a setting that the table gives twice.
 Result<void> read_settings(const TomlTable& table, GivenSettings& given);
 
-/// What `plugin` is handed: the settings given, checked, and the defaults of the others, by name. FE-M02 for a setting that
-/// is not declared, FE-M03 for another type, FE-M17 for a value beyond the limits or none of the choices.
+/// The settings for `plugin` by name: those given, checked, and the defaults of the others. FE-M02 for an
+/// undeclared setting, FE-M03 for another type, FE-M17 for a value outside of the limits or choices.
 Result<std::vector<graph::Attribute>> settle_settings(std::string_view plugin, const Declarations& declared,
                                                       const GivenSettings& given);
 

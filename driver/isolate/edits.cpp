@@ -88,7 +88,8 @@ void Recorder::add_value(uint64_t handle) {
   new_values_.push_back(handle);
 }
 
-/// Makes an edit and, where it succeeds, writes it down: `write(arguments, answer)`, both at this side's size.
+/// Makes an edit and records it if it succeeds: `write(arguments, answer)`, both with the sizes of this
+/// process's structs.
 template <class Args, class Out, class Write>
 int32_t Recorder::edit(int32_t (*slot)(void*, fe_call*, const Args*, Out*), fe_call* call, const Args* args,
                        Out* out, Write write) noexcept {
@@ -142,7 +143,7 @@ int32_t Recorder::weight(void* self, fe_call* call, const fe_weight_args* args, 
   auto& r = *static_cast<Recorder*>(self);
   return r.edit(r.inner_.api()->weight, call, args, out,
                 [&](const fe_weight_args& given, const fe_handle_out& made) {
-                  // Memory of this process is none of the other's: its contents go by value.
+                  // The parent cannot read memory of this process, so the contents are sent by value.
                   r.log_.put(given.data ? Edit::literal : Edit::weight);
                   put(r.log_, r.inner_.graph().type(graph::ValueId{made.handle}));
                   if (given.data) {
@@ -262,7 +263,7 @@ class Replay {
   fe_node node() {
     const auto number = from_.get<uint32_t>();
     if (number == FE_NONE32) return 0;
-    // No graph has this handle, so that the edit is refused.
+    // No graph has this handle, so the edit fails as any invalid one does.
     return number < names_.nodes.size() ? names_.nodes[number].bits : UINT64_MAX;
   }
   fe_value value() {

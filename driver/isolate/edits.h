@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Edits of a graph as a log: recorded where a plugin makes them on a copy, made again on the graph itself, where each is checked as
-// those of any plugin are.
+// Edits of a graph as a log. A plugin's edits are recorded on a copy in the child and replayed on the graph
+// itself, where they are checked like those of any plugin.
 #pragma once
 
 #include <string>
@@ -12,26 +12,28 @@
 
 namespace ferrite::core::isolate {
 
-/// What a log names: the nodes and values of the flat graph by their numbers there, then what the edits made, in order.
+/// The handles to which the numbers in a log refer: the nodes and values of the flat graph by their numbers
+/// there, followed by those that the edits made, in order.
 struct Names {
   std::vector<graph::NodeId> nodes;
   std::vector<graph::ValueId> values;
 };
 
-/// The table that a plugin edits a graph through; each edit that succeeds is recorded. Values that are evaluated become constants
-/// of the graph and are recorded, so that the other side evaluates them itself, unless the callback may only look. One thread.
+/// The table through which a plugin edits a graph; each successful edit is recorded. An evaluated value
+/// becomes a constant of the graph, and the evaluation is recorded, so that the parent evaluates it itself;
+/// not so where the callback may not edit. One thread.
 class Recorder {
  public:
-  /// `names` are those of the graph as it is now. All outlive the recorder.
+  /// `names`: those of the graph as it is now. All arguments must outlive the recorder.
   Recorder(graph::GraphApi& api, const Names& names);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
   const fe_graph_api* api() const { return &api_; }
-  /// Starts a new log, for a graph that is again as it was at first.
+  /// Starts a new log, after the graph was restored to its first state.
   void begin(bool may_only_look);
   const Bytes& log() const { return log_.bytes(); }
-  /// Whether every edit is in the log; there may have been no memory for it.
+  /// Whether every edit is in the log; memory may have run out.
   bool complete() const { return complete_; }
 
  private:
@@ -60,11 +62,11 @@ class Recorder {
   bool may_only_look_ = false, complete_ = true;
   std::unordered_map<uint64_t, uint32_t> nodes_, values_;
   std::vector<uint64_t> new_nodes_,
-      new_values_;  // handles that begin() forgets; what was there at first comes before them
+      new_values_;  // handles that begin() forgets; original ones come before them
 };
 
-/// Makes the edits of a log through a graph's table; `names` grows by what they make. FE-P29 where the log is not one, or an edit
-/// of it is refused; the edits before it are then made, and the caller undoes them.
+/// Replays a log through a graph's table; `names` grows by the handles of new nodes and values. FE-P29 where
+/// the log is malformed or an edit fails. The edits before it stay made, and the caller undoes them.
 Result<void> replay(std::span<const std::byte> log, const fe_graph_api& api, Names names);
 
 }  // namespace ferrite::core::isolate

@@ -15,10 +15,11 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds least_start_time{10'000}, goodbye_time{1'000};
-/// A constant in memory beyond this is not handed over: the plugin sees it without its contents.
+/// The contents of larger constants in memory are not sent: the plugin sees such a constant without its
+/// contents.
 constexpr uint64_t most_data = 64 << 20;
 
-/// Beside share/ferrite, in a build tree and installed.
+/// Beside share/ferrite, in a build tree and in an installation.
 std::string host_program() {
   const std::filesystem::path manifest = plugin::installed_files().default_manifest;
   return (manifest.parent_path().parent_path().parent_path() / "libexec/ferrite/ferrite-plugin-host")
@@ -34,7 +35,7 @@ void put_request(Encoder& to, const plugin::PluginRequest& request) {
   for (const graph::Attribute& setting : request.config) put(to, setting);
 }
 
-/// Of a function of a table: nothing is thrown across, and an error becomes a status.
+/// Wraps a function of a table: no exception crosses the ABI, and an error becomes a status.
 template <class Function>
 int32_t guarded(fe_call* call, Function function) noexcept {
   try {
@@ -60,7 +61,7 @@ Result<std::shared_ptr<Plugin>> Plugin::open(const plugin::PluginRequest& reques
 
 Plugin::~Plugin() {
   if (!process_) return;
-  // A child that does not answer is ended all the same.
+  // A child that does not answer is killed anyway.
   Encoder goodbye;
   goodbye.put(Request::goodbye);
   static_cast<void>(process_->call(goodbye.bytes(), goodbye_time));
@@ -84,11 +85,10 @@ Error Plugin::fail(std::string_view callback, Error error) {
 }
 
 Error Plugin::garbage(std::string_view callback) {
-  return fail(callback,
-              error(FE_EINTERNAL, "FE-P29", "its process gave an answer that is none, and was ended"));
+  return fail(callback, error(FE_EINTERNAL, "FE-P29", "its process gave a malformed answer, and was ended"));
 }
 
-/// One request and its reply, status included. The child is gone after an error.
+/// Sends one request and returns its reply, including the status. After an error the child is gone.
 Result<Bytes> Plugin::send(std::string_view callback, const Bytes& request, milliseconds timeout,
                            const fe_call* call) {
   std::function<bool()> cancelled;
@@ -98,13 +98,13 @@ Result<Bytes> Plugin::send(std::string_view callback, const Bytes& request, mill
   return fail(callback, std::move(reply.error()));
 }
 
-/// The status of a reply: an error is the callback's own, which the child survives.
+/// The status of a reply. An error here is the callback's own, and the child survives it.
 Result<void> Plugin::check(std::string_view callback, const Bytes& reply) {
   Decoder from(reply);
   auto status = get_status(from);
   if (!from.ok()) return garbage(callback);
   if (status) return {};
-  // It may have failed before it had the graph.
+  // The callback may have failed before the graph arrived.
   uploaded_.reset();
   if (status.error().status == FE_ENOMEM)
     return blame(callback, error(FE_ENOMEM, "FE-P32", "it needs more memory than the {} MiB of its process",
@@ -125,6 +125,7 @@ Result<void> Plugin::ensure_running() {
       return blame("start", error(FE_EINTERNAL, "FE-P31",
                                   "{} of its processes have failed, and no other is started{}{}", starts_,
                                   last_failure_.empty() ? "" : "; the last one: ", last_failure_));
+    // A new child has neither the graph nor the other plugins.
     uploaded_.reset();
     loaded_ = 0;
     ++starts_;
@@ -143,6 +144,7 @@ Result<void> Plugin::ensure_running() {
       FE_CHECK(read_description(reply));
       description_ = std::move(reply);
     } else if (reply != description_) {
+      // The registered tables describe the first child, so later ones must agree.
       return garbage("start");
     }
   }
@@ -210,7 +212,7 @@ Result<void> Plugin::read_description(std::span<const std::byte> description) {
   return from.done() ? Result<void>() : Result<void>(garbage("start"));
 }
 
-/// The graph, unless the child has it already.
+/// Sends the graph, unless the child has it already.
 Result<void> Plugin::put_graph(Encoder& to, graph::GraphApi& api) {
   const graph::Graph& graph = api.graph();
   const bool known =
@@ -231,7 +233,7 @@ Result<void> Plugin::put_graph(Encoder& to, graph::GraphApi& api) {
   return {};
 }
 
-/// What a callback answers, after its edits are made here.
+/// Replays the callback's edits here and returns its answer.
 Result<bool> Plugin::finish_graph_call(std::string_view callback, const Bytes& reply,
                                        const fe_graph_api& api) {
   Decoder from(reply);
@@ -240,6 +242,7 @@ Result<bool> Plugin::finish_graph_call(std::string_view callback, const Bytes& r
   const auto edits = from.bytes();
   if (!from.done()) return garbage(callback);
   if (edits.empty()) return answer;
+  // A log that cannot be replayed comes from a faulty child, which is not used any more.
   if (auto done = replay(edits, api, uploaded_->names); !done) return fail(callback, std::move(done.error()));
   return answer;
 }

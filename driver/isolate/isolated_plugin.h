@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A plugin in a process of its own, as the program sees it: the same tables as any other's, whose functions ask the child.
+// A plugin in a process of its own, as the host sees it: the tables are those of any plugin, and their
+// functions call the child.
 #pragma once
 
 #include <deque>
@@ -19,18 +20,19 @@
 
 namespace ferrite::core::isolate {
 
-/// Passes and predicates of rules get a copy of the graph; the edits of a pass are made again on the graph itself, through its table,
-/// so that the checks are those of a pass in this process. Providers get what they would get here. All functions are any-thread;
-/// the child answers one at a time.
+/// Passes and predicates of rules get a copy of the graph. The edits of a pass are replayed on the graph
+/// itself, through its table, so that they are checked like those of a pass in this process. Providers get
+/// the same arguments as in this process. All functions are any-thread; the child serves one call at a time.
 ///
-/// A call fails with FE-P27 where the child ended, FE-P28 where it did not answer in time, FE-P29 where its answer is none, FE-P32
-/// where it had not enough memory; the next call starts another child, FE-P31 where that was done too often. Each names plugin and
-/// callback. Other errors are the plugin's own.
+/// A call fails with FE-P27 where the child ended, FE-P28 where it did not answer in time, FE-P29 where its
+/// answer is malformed, and FE-P32 where it ran out of memory. The next call starts another child, or fails
+/// with FE-P31 after too many restarts. Each error names the plugin and the callback. Other errors are the
+/// plugin's own.
 class Plugin : public plugin::PluginProcess {
  public:
-  /// Starts the child, which loads the plugin and says what it contributes. FE-P26 where it cannot be started, FE-P30 where it
-  /// contributes what cannot be isolated; the codes of Registry::load(). `op_plugins`, which may grow until the first call and
-  /// outlives the object, are loaded by the child too.
+  /// Starts the child, which loads the plugin and describes its contributions. FE-P26 where it cannot be
+  /// started, FE-P30 where a contribution cannot be isolated; the codes of Registry::load(). The child also
+  /// loads `op_plugins`, which must outlive the object and may grow until the first call.
   static Result<std::shared_ptr<Plugin>> open(const plugin::PluginRequest& request,
                                               const std::deque<plugin::PluginRequest>& op_plugins);
   ~Plugin() override;
@@ -62,7 +64,7 @@ class Plugin : public plugin::PluginProcess {
     std::vector<fe_predicate> predicates;
     fe_rule_set table{};
   };
-  /// A target of a provider: opened again where the child that had it is gone.
+  /// A target of a provider. It is opened again in a new child if the old child is gone.
   struct Target {
     Bytes description;
     uint64_t number = 0, start = 0;
@@ -86,7 +88,7 @@ class Plugin : public plugin::PluginProcess {
 
   Plugin(plugin::PluginRequest request, const std::deque<plugin::PluginRequest>& op_plugins);
 
-  // What follows is called with the mutex held.
+  // The functions below require the mutex to be held.
   Result<void> ensure_running();
   Result<void> read_description(std::span<const std::byte> description);
   Result<Bytes> send(std::string_view callback, const Bytes& request, std::chrono::milliseconds timeout,
@@ -94,7 +96,7 @@ class Plugin : public plugin::PluginProcess {
   Result<void> check(std::string_view callback, const Bytes& reply);
   Result<Bytes> ask(std::string_view callback, const Encoder& request, const fe_call* call = nullptr);
   Error blame(std::string_view callback, Error error) const;
-  /// Ends the child, which failed.
+  /// Ends the child after a failure.
   Error fail(std::string_view callback, Error error);
   Error garbage(std::string_view callback);
   Result<void> put_graph(Encoder& to, graph::GraphApi& api);
@@ -119,10 +121,10 @@ class Plugin : public plugin::PluginProcess {
   const std::deque<plugin::PluginRequest>& op_plugins_;
   mutable std::mutex mutex_;
   std::unique_ptr<Process> process_;
-  uint64_t starts_ = 0;       ///< how many children there were; the number of the one that runs
-  std::string last_failure_;  ///< how the last one that failed did
-  size_t loaded_ = 0;         ///< of op_plugins_, by it
-  Bytes description_;         ///< what the first one said; the others say the same
+  uint64_t starts_ = 0;       ///< number of children so far; also the number of the current one
+  std::string last_failure_;  ///< how the last failed child ended
+  size_t loaded_ = 0;         ///< number of op_plugins_ that it has loaded
+  Bytes description_;         ///< from the first child; later ones must give the same
   std::optional<Uploaded> uploaded_;
   std::string id_, version_;
   std::deque<PassTable> passes_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Providers of an isolated plugin: kernels go to the child, candidates and blobs come back.
+// Providers of an isolated plugin: kernels are sent to the child, candidates and blobs come back.
 #include <algorithm>
 
 #include "core/support/abi/abi.h"
@@ -19,7 +19,7 @@ std::string name_of(std::string_view function, const std::string& provider) {
   return fmt::format("{} of provider '{}'", function, provider);
 }
 
-/// A candidate with what its table points to.
+/// A candidate and the memory to which its table points.
 struct Candidate {
   struct Layout {
     std::vector<int64_t> dims;
@@ -66,7 +66,8 @@ Candidate read_candidate(Decoder& from) {
   return result;
 }
 
-/// Whether the sizes that a candidate gives can be; what they mean for its kernel is checked where it is chosen.
+/// Whether the sizes in a candidate are possible. Whether they suit its kernel is checked where the candidate
+/// is chosen.
 bool plausible(const Candidate& candidate) {
   return candidate.table.workspace_bytes >= 0 &&
          std::all_of(candidate.layouts.begin(), candidate.layouts.end(), [](const auto& layout) {
@@ -76,7 +77,7 @@ bool plausible(const Candidate& candidate) {
 
 }  // namespace
 
-/// The target in the child that runs now.
+/// The target in the current child.
 Result<Plugin::Target*> Plugin::reopen(ProviderTable& provider, void* handle) {
   FE_CHECK(ensure_running());
   auto* target = static_cast<Target*>(handle);
@@ -138,7 +139,7 @@ Result<void> Plugin::close_target(ProviderTable& provider, void* handle) {
   if (found == provider.targets.end()) return {};
   const auto target = std::move(*found);
   provider.targets.erase(found);
-  if (!process_ || target->start != starts_) return {};  // it went with its child
+  if (!process_ || target->start != starts_) return {};  // it ended with its child
   Encoder request;
   request.put(Request::close_target);
   request.put(target->number);

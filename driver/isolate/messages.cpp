@@ -55,7 +55,7 @@ graph::TensorType get_type(Decoder& from) {
   type.layout.strides = from.list<int64_t>();
   type.layout.offset = from.get<int64_t>();
   type.layout.alignment = from.get<uint32_t>();
-  // Symbols have numbers of their own in each process.
+  // Symbols are numbered differently in each process, so they cannot be sent.
   for (const int64_t dim : type.dims)
     if (dim < 0) from.refuse();
   if (type.layout.kind == FE_LAYOUT_STRIDED && type.layout.strides.size() != type.dims.size()) from.refuse();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Messages between a process and the child that a plugin lives in.
+// Messages between the host process and the child in which a plugin runs.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ using core::Bytes;
 using core::Decoder;
 using core::Encoder;
 
-/// What a request asks for. The first field of each.
+/// The kind of a request: its first field.
 enum class Request : uint32_t {
-  hello,  ///< first: which plugin; answered with its description
+  hello,  ///< comes first: names the plugin; the answer is its description
   load,   ///< a plugin whose ops the graphs use
   pass,
   predicate,
@@ -29,25 +29,25 @@ enum class Request : uint32_t {
   goodbye,  ///< destroy everything and end
 };
 
-/// The descriptors that a child finds open: the socket, and the shared memory of requests and of replies.
+/// The descriptors that are open in a child: the socket, and the shared memory of requests and of replies.
 enum class Descriptor : int { control = 3, request = 4, reply = 5 };
 
-/// Goes over the socket, once for each request and each reply; the payload is in the shared memory.
+/// Sent over the socket, once for each request and each reply; the payload is in the shared memory.
 struct ControlMessage {
   static constexpr uint32_t right_magic = 0x69656546;
   uint32_t magic = right_magic;
-  uint32_t sequence = 0;  ///< of the request, given back by its reply
+  uint32_t sequence = 0;  ///< of the request; its reply repeats it
   uint64_t bytes = 0;     ///< of the payload
 };
 
 void put(Encoder& to, const graph::Attribute& attribute);
-/// The dims are static.
+/// The dims must be static.
 void put(Encoder& to, const graph::TensorType& type);
-/// Empty, and `from` not ok(), where the bytes are none.
+/// Empty, with `from` not ok(), where the bytes are invalid.
 graph::Attribute get_attribute(Decoder& from);
 graph::TensorType get_type(Decoder& from);
 
-/// A status and, unless it is FE_OK, code and text: how each reply begins.
+/// A status and, unless it is FE_OK, code and text: the beginning of each reply.
 void put_status(Encoder& to, int32_t status, const Error& error);
 Result<void> get_status(Decoder& from);
 

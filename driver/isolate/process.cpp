@@ -30,13 +30,14 @@ Error cannot_start(const std::string& program, int reason) {
                   std::strerror(reason)));
 }
 
-/// Above the numbers that the child's descriptors get, so that giving it one does not overwrite another.
+/// Moves a descriptor above the numbers of the child's fixed descriptors, so that setting one of those does
+/// not overwrite another.
 FileDescriptor raised(int number) {
   const FileDescriptor low(number);
   return FileDescriptor(::fcntl(number, F_DUPFD_CLOEXEC, 16));
 }
 
-/// It may grow and not shrink: who reads it never finds less than was there.
+/// Shared memory that may grow but not shrink, so that a reader never finds less than was announced.
 FileDescriptor shared_memory(const char* name) {
   FileDescriptor memory = raised(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (memory.get() >= 0) ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL);
@@ -76,6 +77,7 @@ bool read_shared(int descriptor, uint64_t count, Bytes& out) {
 Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
   std::unique_ptr<Process> process(new Process());
   std::array<int, 2> pair = {-1, -1};
+  // SOCK_SEQPACKET keeps messages apart, so that one of a wrong size is detected.
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0)
     return cannot_start(program, errno);
   process->control_ = raised(pair[0]);
@@ -91,7 +93,7 @@ Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
     posix_spawn_file_actions_adddup2(&spawn.actions, from, static_cast<int>(to));
   };
   posix_spawn_file_actions_addopen(&spawn.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  // What a plugin prints must not get among the output of the program.
+  // The plugin's output must not mix with that of the program.
   if (::fcntl(STDERR_FILENO, F_GETFD) < 0)
     posix_spawn_file_actions_addopen(&spawn.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&spawn.actions, STDERR_FILENO, STDOUT_FILENO);
@@ -99,6 +101,7 @@ Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
   give(process->request_.get(), Descriptor::request);
   give(process->reply_.get(), Descriptor::reply);
   posix_spawn_file_actions_addclosefrom_np(&spawn.actions, static_cast<int>(Descriptor::reply) + 1);
+  // The child must not inherit blocked or ignored signals from a program that embeds Ferrite.
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -123,7 +126,7 @@ Process::~Process() { kill(); }
 
 void Process::kill() {
   if (child_ < 0) return;
-  ::kill(-child_, SIGKILL);  // what it started, too
+  ::kill(-child_, SIGKILL);  // including the processes that it started
   ::kill(child_, SIGKILL);   // it may have left its group
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -135,18 +138,20 @@ Error Process::ended() {
     return error(FE_EINTERNAL, "FE-P27", "the process that it runs in is gone: {}", how);
   };
   if (child_ < 0) return fault("it was ended");
-  // The end of its socket comes a moment before the end of the process.
+  // The socket closes a moment before the process ends.
   for (int attempt = 0; attempt < 500; ++attempt) {
     siginfo_t info{};
+    // WNOWAIT leaves the child a zombie, so that its group's number cannot be reused before the group is
+    // killed.
     const int waited = ::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT);
     if (waited == 0 && info.si_pid == child_) {
-      ::kill(-child_, SIGKILL);  // what it started
+      ::kill(-child_, SIGKILL);  // processes that it started
       int status = 0;
       ::waitpid(child_, &status, 0);
       child_ = -1;
       return fault(describe_status(status));
     }
-    // Programs that ignore SIGCHLD never get to know how their children end.
+    // Programs that ignore SIGCHLD cannot learn how their children ended.
     if (waited < 0 && errno == ECHILD) {
       child_ = -1;
       return fault("it ended");
@@ -179,11 +184,11 @@ Result<Bytes> Process::call(std::span<const std::byte> request, std::chrono::mil
 }
 
 bool Process::wait(Clock::time_point deadline, const std::function<bool()>& cancelled) const {
-  constexpr int64_t turn = 20;  // milliseconds between two questions
+  constexpr int64_t turn = 20;  // milliseconds between two calls of cancelled()
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count() + 1;
-    // The child too: what it started may hold its socket open.
+    // The process is watched too: its own children may keep the socket open.
     std::array<pollfd, 2> waiting = {{{control_.get(), POLLIN, 0}, {watched_.get(), POLLIN, 0}}};
     const int ready = ::poll(waiting.data(), waiting.size(),
                              static_cast<int>(std::clamp<int64_t>(left, 0, cancelled ? turn : INT32_MAX)));
@@ -194,10 +199,11 @@ bool Process::wait(Clock::time_point deadline, const std::function<bool()>& canc
 }
 
 Result<Bytes> Process::receive() {
-  // One byte more than a message has, to see that there is none.
+  // One byte more than a message, to detect trailing bytes.
   std::array<std::byte, sizeof(ControlMessage) + 1> buffer;
   ssize_t count = 0;
   do {
+    // There may be no message: wait() also returns when the child ends.
     count = ::recv(control_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   } while (count < 0 && errno == EINTR);
   if (count <= 0) return ended();
@@ -208,7 +214,7 @@ Result<Bytes> Process::receive() {
       message.sequence != sequence_ || message.bytes > max_reply ||
       !read_shared(reply_.get(), message.bytes, reply)) {
     kill();
-    return error(FE_EINTERNAL, "FE-P29", "its process gave an answer that is none, and was ended");
+    return error(FE_EINTERNAL, "FE-P29", "its process gave a malformed answer, and was ended");
   }
   return reply;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A child process that answers one request at a time, and may fail in any way without harm to this one.
+// A child process that answers one request at a time. Its failure, of whatever kind, does not harm this
+// process.
 #pragma once
 
 #include <sys/types.h>
@@ -18,12 +19,13 @@
 
 namespace ferrite::core::isolate {
 
-/// Control messages go over a socket, payloads through two pieces of shared memory, which this side reads and writes by copying and
-/// never maps: what the child does to them meanwhile harms nobody. One thread at a time.
+/// Control messages go over a socket, payloads through two shared memory files. This process reads and writes
+/// these by copying and never maps them, so that concurrent changes by the child do no harm. One thread at a
+/// time.
 ///
-/// The child is a program of its own, started with posix_spawn, so that it works from a program with many threads. It is in a
-/// process group of its own, which is killed and waited for with this object. It sees the end of this process as the end of its
-/// socket, whatever it is doing then.
+/// The child is a separate program, started with posix_spawn, so that starting it is safe in a program with
+/// many threads. It has a process group of its own, which is killed and waited for when this object is
+/// destroyed. If this process ends, the child sees its socket close and ends, whatever it is doing.
 class Process {
  public:
   static constexpr uint64_t max_reply = uint64_t{1} << 30;  ///< bytes
@@ -34,9 +36,10 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Sends a request and waits for its reply: FE-P27 the child ended (how is in the text), FE-P28 it did not answer in time, or
-  /// before `cancelled` (asked now and then) said yes, FE-P29 its answer is none. After any of them the child is gone, and every
-  /// further call gives FE-P27.
+  /// Sends a request and waits for its reply. FE-P27: the child ended, with the manner of its end in the
+  /// text; FE-P28: it did not answer in time, or `cancelled`, which is called regularly, returned true;
+  /// FE-P29: its answer is malformed. After any of these errors the child is gone, and every further call
+  /// gives FE-P27.
   Result<Bytes> call(std::span<const std::byte> request, std::chrono::milliseconds timeout,
                      const std::function<bool()>& cancelled = {});
 
@@ -44,10 +47,10 @@ class Process {
 
  private:
   Process() = default;
-  /// Whether there is something to read, or the child is gone, before the deadline or before it is cancelled.
+  /// Waits for data or the end of the child; false if the deadline passes or the call is cancelled first.
   bool wait(std::chrono::steady_clock::time_point deadline, const std::function<bool()>& cancelled) const;
   Result<Bytes> receive();
-  /// Waits for the child a little while, kills it where it goes on, and says how it ended.
+  /// Waits briefly for the child to end, kills it if it does not, and returns how it ended.
   Error ended();
   void kill();
 
@@ -57,7 +60,7 @@ class Process {
   uint32_t sequence_ = 0;
 };
 
-/// The first `count` bytes of a piece of shared memory; false where it is shorter.
+/// The first `count` bytes of a shared memory file; false where it is shorter.
 bool read_shared(int descriptor, uint64_t count, Bytes& out);
 
 }  // namespace ferrite::core::isolate

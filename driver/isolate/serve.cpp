@@ -30,7 +30,7 @@
 namespace ferrite::core::isolate {
 namespace {
 
-/// The graph that callbacks see: a copy, put back after each of them to what it was.
+/// The graph that callbacks see: a copy that is restored after each of them.
 struct HeldGraph {
   HeldGraph(graph::FlatRead read, const plugin::Registry& registry)
       : graph(std::move(read.graph)),
@@ -71,6 +71,7 @@ class Server {
     Encoder reply;
     put_status(reply, done ? FE_OK : done.error().status, done.error());
     Bytes bytes = reply.take();
+    // The partial body of a failed request is dropped.
     if (done) bytes.insert(bytes.end(), body.bytes().begin(), body.bytes().end());
     return bytes;
   }
@@ -117,7 +118,9 @@ class Server {
     FE_CHECK(log::enable(from.text()));
     log::show_warnings();
     FE_TRY(const auto request, read_request(from));
+    // A crash of a plugin is an expected event, so it leaves no core file.
     limit(RLIMIT_CORE, 0);
+    // Sanitizers reserve more address space than such a limit allows.
     if (!sanitized) limit(RLIMIT_AS, memory);
     host_ = plugin::make_host();
     registry_ = std::make_unique<plugin::Registry>(*host_);
@@ -129,8 +132,8 @@ class Server {
     return {};
   }
 
-  /// Ops are asked for their types at each edit, lowerings hold recorders, runtimes and importers the host's memory: all of them
-  /// would be called too often, or are what isolation is against.
+  /// Rejects contributions that need the host's memory, or that the host would call too often: ops, whose
+  /// types are requested at each edit, lowerings, which hold recorders, and runtimes and importers.
   Result<void> refuse_what_needs_the_host() const {
     auto refused = [](std::string_view what) {
       return error(FE_EUNSUPPORTED, "FE-P30",
@@ -209,12 +212,13 @@ class Server {
     return held_ ? Result<void>() : Result<void>(malformed());
   }
 
-  /// Calls what looks at the graph, or edits it; then puts the graph back and gives the edits.
+  /// Runs a function that reads or edits the graph, then restores the graph and sends the edits.
   template <class Function>
   Result<void> with_graph(bool may_only_look, Encoder& to, Function function) {
     const graph::Mark mark = held_->graph.mark();
     held_->recorder.begin(may_only_look);
     auto result = function();
+    // Also after an error, so that the next callback sees the same graph.
     FE_CHECK(held_->graph.rollback(mark));
     if (!result) return std::move(result.error());
     if (!held_->recorder.complete()) return error(FE_ENOMEM, "FE-P32", "out of memory");
@@ -328,6 +332,7 @@ class Server {
     const auto number = from.get<uint64_t>();
     const auto found = targets_.find(number);
     if (found == targets_.end()) return malformed();
+    // Erased before the call: the target counts as closed even if closing it fails.
     const OpenTarget open = found->second;
     targets_.erase(found);
     if (!open.provider->close_target) return {};
@@ -480,7 +485,7 @@ class Server {
   bool finished_ = false;
 };
 
-/// Ends this process when the other side closes its end or ends itself, also while a plugin computes for ever.
+/// Ends this process when the other side closes its socket or ends, even while a plugin computes forever.
 void watch_connection(int control) {
   for (;;) {
     pollfd waiting{control, POLLRDHUP, 0};
@@ -498,6 +503,7 @@ int serve() {
     std::fputs("this program runs plugins with isolation = \"process\"; Ferrite starts it itself\n", stderr);
     return 2;
   }
+  // A thread of its own, because the main thread may be inside a plugin.
   std::thread(watch_connection, control).detach();
   Server server;
   while (!server.finished()) {
@@ -514,7 +520,7 @@ int serve() {
         ::send(control, &message, sizeof message, MSG_NOSIGNAL) != sizeof message)
       ::_exit(1);
   }
-  // What plugins have left to do at the end of a process is not waited for.
+  // Destructors and exit handlers of plugins are skipped.
   ::_exit(0);
 }
 

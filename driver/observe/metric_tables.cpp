@@ -170,7 +170,8 @@ MetricTable selection_table(const std::string& model, const Observation& seen) {
   };
   for (const auto& taken : seen.selections) {
     const auto& decision = taken.decision;
-    // Costs pick what costs picked; otherwise it is known only where both were measured.
+    // Where cost decided, the cost's choice is the candidate itself; otherwise it is compared only if both
+    // were measured.
     const auto& usual = decision.by == "cost" ? decision.candidate : decision.usual;
     table.add({model, taken.entry, taken.provenance, taken.device, decision.provider, decision.candidate,
                decision.by, std::to_string(taken.candidates), fmt::format("{:.3f}", decision.cost * 1e6),
@@ -200,7 +201,7 @@ Result<void> check_metric_table(std::string_view name) {
 
 std::vector<MetricTable> metric_tables(const std::function<bool(std::string_view)>& wanted,
                                        const MetricSource& source) {
-  // Nothing of a table is made before it is known to be wanted.
+  // Each table is built only if it is requested.
   const auto model = [&] { return std::string(source.model); };
   std::vector<MetricTable> result;
   if (wanted("graph")) result.push_back(graph_table(model(), source.seen, source.compilation.stats));

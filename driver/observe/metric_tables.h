@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The metric tables of a compilation: what files and plugins get.
+// The metric tables of a compilation, for files and plugins.
 #pragma once
 
 #include <functional>
@@ -24,19 +24,19 @@ struct MetricTable {
   void add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
 };
 
-/// What the rows are made of.
+/// The sources of the rows.
 struct MetricSource {
   std::string_view model;
   const Observation& seen;
   const Compilation& compilation;
   const Ledger& ledger;
-  std::string texts;  ///< the folder with the kernels' texts; empty: there is none
+  std::string texts;  ///< the folder with the kernels' texts; empty: none
 };
 
 /// FE-C09 where there is no such table.
 Result<void> check_metric_table(std::string_view name);
 
-/// The tables that are wanted; `statement` and `kernel` only of a compilation that has kernels.
+/// The requested tables; `statement` and `kernel` only where the compilation has kernels.
 std::vector<MetricTable> metric_tables(const std::function<bool(std::string_view)>& wanted,
                                        const MetricSource& source);
 

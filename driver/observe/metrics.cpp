@@ -18,9 +18,10 @@ namespace ferrite::core::observe {
 namespace {
 
 constexpr std::string_view text_folder =
-    "metric_kernels";  // beside the tables: a file for each kernel's text
+    "metric_kernels";  // beside the tables: one file for each kernel's text
 
-/// Lines of a file: names of columns, or values. A value with a comma, a quote or the end of a line is quoted (RFC 4180).
+/// One line of a file: column names or values. A value with a comma, a quote or a line break is quoted (RFC
+/// 4180).
 std::string line(const std::vector<std::string>& values) {
   std::string text;
   for (size_t k = 0; k < values.size(); ++k) {
@@ -43,7 +44,7 @@ Result<void> append(const std::string& path, const MetricTable& table) {
   };
   const FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file) return failed(file_fault(path, errno));
-  // Another process may be about to write the first line too.
+  // The lock covers the check for an empty file: another process may be about to write the header too.
   if (flock(file.get(), LOCK_EX) != 0) return failed(file_fault(path, errno));
   const auto header = line(table.columns);
   std::string first(header.size(), '\0');

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int version = 0;  // of the files
 
-/// Peaks are those of a machine, not of its number among others of the kind.
+/// Peaks belong to a machine, not to a device's number among others of its kind.
 runtime::MeasuredFile file_of(const runtime::Device& device, int64_t workers) {
   return {"peaks",
           hash128({device.kind, device.description, fmt::format("{} {}", version, workers)}) + ".json"};

@@ -31,7 +31,7 @@ Result<void> give(const fe_metric_sink& sink, const MetricTable& table) {
   auto none = abi::sized<fe_none>();
   abi::Call call;
   const int32_t status = plugin::invoke(sink, sink.write, call, &args, &none);
-  if (status == FE_EUNSUPPORTED) return {};  // it does not want these
+  if (status == FE_EUNSUPPORTED) return {};  // it does not want this table
   return call.check(status, "FE-P84", "it gave no reason");
 }
 

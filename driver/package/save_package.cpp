@@ -17,7 +17,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-/// Weights in the order in which they are first named, equal ones once.
+/// Weights in the order of their first use; equal ones are stored once.
 class Weights {
  public:
   uint64_t keep(Bytes bytes) {
@@ -38,13 +38,13 @@ class Weights {
   uint64_t end_ = 0;
 };
 
-/// Ferrite's version, and the plugins that had a part in it.
+/// Describes Ferrite's version and the plugins that took part.
 Result<std::vector<std::byte>> describe(const plugin::Registry& registry) {
   Encoder to;
   to.put(std::string_view(FERRITE_VERSION));
   to.put(uint64_t{registry.plugins().size()});
   for (const auto& plugin : registry.plugins()) {
-    std::string hash;  // empty for one of rule files only
+    std::string hash;  // empty for a plugin of rule files only
     if (!plugin->library.empty()) {
       FE_TRY(hash, plugin::hash_library(plugin->library));
     }
@@ -83,7 +83,7 @@ Result<graph::Graph> graph_of(const Package& package) {
   FE_TRY(const auto bytes, package.graph_bytes());
   FE_TRY(auto read, graph::read_flat(bytes, {package.weights(), package.file()}));
   const auto& graph = read.graph;
-  // Who runs it gives what the ports of the program say.
+  // Users see the ports of the program, so the graph must have the same ones.
   const auto fits = [&](const graph::Input& input, const runtime::PortInfo& port) {
     const auto& type = graph.type(input.value);
     return type.dtype == port.dtype && std::ranges::equal(type.dims, port.dims);

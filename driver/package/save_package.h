@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Writing packages, and the graph of one to compile again.
+// Writing packages, and reading a package's graph to compile it again.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace ferrite::core::package {
 
-/// A program that was made and not loaded.
+/// A program that was compiled but not loaded.
 struct Made {
   const runtime::Executable& executable;
   Figures figures;
 };
 
-/// What goes into a package: the graph as it was imported, the programs that were made of it, the best first, the plugins of the
-/// registry.
+/// The contents of a package: the graph as imported, the programs compiled from it, the best first, and the
+/// plugins of the registry.
 struct Contents {
   const graph::Graph& graph;
   std::span<const Made> programs;
   const plugin::Registry& registry;
 };
 
-/// Writes a package: equal contents give equal bytes. The size of the file; FE-K54 where no file can hold the program, FE-K55 where
-/// it cannot be written.
+/// Writes a package and returns its size; equal contents give equal bytes. FE-K54 where no file can hold the
+/// program, FE-K55 where the file cannot be written.
 Result<uint64_t> save(const std::string& path, const Contents& contents);
 
-/// The graph as it was imported; its weights stay in the file, which lives as long as they do. FE-K52 where it has other
-/// inputs or outputs than the program, FE-P34, FE-G codes.
+/// The graph as imported; its weights stay in the file, which lives as long as they do. FE-K52 where its
+/// inputs or outputs differ from the program's, FE-P34, FE-G codes.
 Result<graph::Graph> graph_of(const Package& package);
 
 }  // namespace ferrite::core::package

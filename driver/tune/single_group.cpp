@@ -13,7 +13,7 @@ using schedule::BufferId;
 using schedule::Role;
 using schedule::Schedule;
 
-/// A constant's contents where it has none yet.
+/// Contents for a constant that has none yet.
 loop::Constant made_up(const loop::ProgramBuffer& buffer) {
   auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(buffer.bytes()));
   fill(buffer.dtype, *bytes);
@@ -30,7 +30,7 @@ void fill(DType dtype, std::span<std::byte> bytes) {
   std::ranges::fill(bytes, std::byte{0});
   if (!is_float(dtype) || bits_of(dtype) < 8) return;
   const size_t width = static_cast<size_t>(bits_of(dtype)) / 8;
-  constexpr size_t period = 1021;  // no multiple of a vector's lanes
+  constexpr size_t period = 1021;  // not a multiple of a vector's lanes
   std::vector<std::byte> pattern(period * width);
   uint32_t state = 1;
   for (size_t k = 0; k < period; ++k) {
@@ -54,6 +54,7 @@ Schedule alone(const Schedule& schedule, size_t group, const std::set<BufferId>&
     buffer.kind = kind;
     buffer.number = static_cast<uint32_t>(number);
   };
+  // Ports that the group does not access become ordinary buffers without accesses.
   for (auto& buffer : program.buffers)
     if (buffer.role == Role::input || buffer.role == Role::output)
       become(buffer, Role::temporary, FE_BUFFER_OUTPUT, 0);
@@ -66,6 +67,7 @@ Schedule alone(const Schedule& schedule, size_t group, const std::set<BufferId>&
       become(own, Role::output, FE_BUFFER_OUTPUT, program.outputs.size());
       program.outputs.push_back(id);
     } else if (own.role == Role::constant && program.constants[own.number].data) {
+      // A constant of the model keeps its contents.
       continue;
     } else if (own.role == Role::constant || constants.contains(id)) {
       become(own, Role::constant, FE_BUFFER_CONSTANT, program.constants.size());

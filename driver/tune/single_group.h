@@ -9,13 +9,14 @@
 
 namespace ferrite::core::tune {
 
-/// What the group reads are inputs, what others see of it are outputs, constants stay constants: those of `constants`, which other
-/// groups make at load, get contents of their own. Its kernel is the one that the group has in `schedule`.
+/// Buffers that the group reads become inputs, buffers that others read become outputs, and constants stay
+/// constants; those of `constants`, which other groups compute at load, get artificial contents. The kernel
+/// is the same as that of the group in `schedule`.
 schedule::Schedule alone(const schedule::Schedule& schedule, size_t group,
                          const std::set<schedule::BufferId>& constants);
 
-/// Bytes of a kind that kernels compute with at their usual speed: floats in [-1, 1), which are no denormals; integers that are 0
-/// and so valid indices.
+/// Fills memory with values on which kernels compute at their usual speed: floats in [-1, 1), none of them
+/// denormal; integers are 0, and so valid indices.
 void fill(DType dtype, std::span<std::byte> bytes);
 
 }  // namespace ferrite::core::tune

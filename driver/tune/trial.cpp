@@ -15,8 +15,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int least_runs = 3;
 constexpr size_t alignment = 64;
 
-/// What other kernels of a program do to the caches of each worker between two launches of one: constants come from further away
-/// then. Inputs, which a program has often just made, count as far away too.
+/// Simulates the effect of a program's other kernels on the caches of each worker between two launches, so
+/// that constants come from farther away. Inputs, which a program has often just computed, are treated in the
+/// same way.
 class Sweep {
  public:
   explicit Sweep(const runtime::Executable& executable) : workers_(executable.workers) {
@@ -34,7 +35,7 @@ class Sweep {
   }
 
  private:
-  static constexpr size_t each = 4 << 20;  // more than what a worker has for itself
+  static constexpr size_t each = 4 << 20;  // larger than a worker's own caches
   static constexpr size_t line = 64;
   int64_t workers_;
   std::vector<unsigned char> memory_;
@@ -92,6 +93,7 @@ Result<std::unique_ptr<Trial>> Trial::make(const schedule::Schedule& schedule,
 }
 
 Result<double> Trial::measure(double seconds) {
+  // The first run warms up.
   FE_CHECK(executable_->run(*context_, inputs_, outputs_));
   Sweep sweep(*executable_);
   const auto start = Clock::now();
@@ -100,6 +102,7 @@ Result<double> Trial::measure(double seconds) {
     FE_CHECK(executable_->run(*context_, inputs_, outputs_));
     double kernels = 0;
     for (size_t k = 0; k < executable_->steps.size(); ++k) {
+      // Copies between memories are the same for all candidates.
       if (executable_->steps[k].copy != runtime::no_copy) continue;
       kernels += seconds_between(context_->times()[k].start, context_->times()[k].end);
     }

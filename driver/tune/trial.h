@@ -11,16 +11,16 @@ namespace ferrite::core::tune {
 
 class Trial {
  public:
-  /// Compiles and loads a schedule as it was placed, with memory for what it reads and writes. The errors of doing so; FE-K22
-  /// where a provider was dropped meanwhile.
+  /// Compiles and loads a placed schedule, and allocates its inputs and outputs. Errors are those of these
+  /// steps; FE-K22 where a provider was dropped meanwhile.
   static Result<std::unique_ptr<Trial>> make(const schedule::Schedule& schedule,
                                              const runtime::Devices& devices,
                                              const select::Placement& placement,
                                              const runtime::BuildOptions& options,
                                              select::CandidateBlocklist blocklist);
 
-  /// Runs for about so many seconds, at least three times after one that warms up. The least time of the kernels of one run,
-  /// without copies between memories, of this call and all earlier ones.
+  /// Runs for about this many seconds: once to warm up, then at least three times. Returns the least time of
+  /// a run's kernels, without copies between memories, over this call and all earlier ones.
   Result<double> measure(double seconds);
 
  private:
@@ -34,7 +34,7 @@ class Trial {
   std::vector<void*> outputs_;
   std::shared_ptr<runtime::Executable> executable_;
   std::unique_ptr<runtime::Executable::Context> context_;
-  double least_ = 0;  ///< 0: it did not run yet
+  double least_ = 0;  ///< 0: not run yet
 };
 
 }  // namespace ferrite::core::tune

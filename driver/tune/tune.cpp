@@ -21,24 +21,25 @@ using Clock = std::chrono::steady_clock;
 using runtime::Compiler;
 using schedule::Schedule;
 
-// What may be spent on finding out how long each kernel takes as costs pick it: the rest is searched with.
+// The part of the budget for timing each kernel's cheapest candidate; the rest is for the search.
 constexpr double share_of_first = 0.4;
-// A candidate runs so long at least, for the clock's sake, and at most: then its least time is known well enough.
+// A candidate runs at least this long, because of the clock's resolution, and at most this long, because its
+// least time is then known well enough.
 constexpr double least_slice = 2e-3, most_slice = 40e-3;
-// Faster by less than this may be noise.
+// A smaller gain may be noise.
 constexpr double worth = 0.97;
 constexpr int rounds_of_final = 5;
 
-/// One way to compile a kernel.
+/// One candidate for a kernel.
 struct Way {
   const Compiler* compiler = nullptr;
-  size_t covered = 0;  ///< of a library: statements of the group with its maps apart
+  size_t covered = 0;  ///< of a library: number of statements of the group with unmerged maps
   std::string name{};
   double cost = 0;
   bool is_library() const { return compiler->is_library(); }
 };
 
-/// One distinct kernel with the ways in which it can be compiled, the one that costs pick first.
+/// A distinct kernel and its candidates; the cheapest one by cost comes first.
 struct Question {
   size_t group = 0;
   uint32_t device = 0;
@@ -46,7 +47,7 @@ struct Question {
   std::string subject{};
   size_t uses = 0;
   std::vector<Way> ways{};
-  double usual_seconds = 0;  ///< of the first way; 0: not measured
+  double usual_seconds = 0;  ///< of the first candidate; 0: not measured
   double weight() const { return usual_seconds * static_cast<double>(uses); }
 };
 
@@ -65,6 +66,8 @@ class Tuner {
         init_(schedule::init_groups(subject.groups)),
         constants_(schedule::init_buffers(subject.groups, init_)),
         start_(Clock::now()) {
+    // Trials run, so they are loaded; they must not add to the listings and the observation of the
+    // compilation.
     build_.listings = false;
     build_.observation = nullptr;
     build_.load = true;
@@ -72,6 +75,7 @@ class Tuner {
 
   Result<void> run() {
     FE_CHECK(ask());
+    // A kernel with one candidate needs no decision.
     std::erase_if(questions_, [](const Question& question) { return question.ways.size() < 2; });
     if (questions_.empty()) return {};
     for (const auto& question : questions_)
@@ -82,11 +86,12 @@ class Tuner {
                   "kernels cannot be measured here: {}; use --tune cached or --decisions, or compile for "
                   "this machine",
                   why));
-    // Costs of unlike kernels compare badly, but nothing else is known yet.
+    // Costs of different kernels compare badly, but nothing better is known yet.
     std::ranges::stable_sort(questions_, std::ranges::greater(), [](const Question& question) {
       return question.ways[0].cost * static_cast<double>(question.uses);
     });
     for (size_t k = 0; k < questions_.size(); ++k) {
+      // Kernels beyond this part of the budget are left to costs.
       if (spent() > options_.seconds * share_of_first) break;
       report(0);
       FE_CHECK(measure_usual(questions_[k]));
@@ -130,11 +135,11 @@ class Tuner {
     return device.refusal(device.description);
   }
 
-  /// Gathers the distinct kernels that nothing is decided about.
+  /// Collects the distinct kernels without a decision.
   Result<void> ask() {
     select::LibraryOffers offers;
     if (subject_.parts) {
-      // What libraries say, on a copy: nothing is taken yet.
+      // The offers of libraries are collected on a copy, so that nothing is chosen yet.
       Schedule groups = subject_.groups;
       auto placement = subject_.placement;
       auto blocklist = blocklist_;
@@ -184,6 +189,8 @@ class Tuner {
     if (!question.parts_entry.empty()) {
       const auto library = decisions_.find(Kind::library, kind, question.parts_entry);
       if (!library) return false;
+      // A library decision without a provider leaves the kernel to code generators, which need a decision of
+      // their own.
       if (!library->provider.empty()) return true;
     }
     return decisions_.find(Kind::kernel, kind, question.entry).has_value();
@@ -196,7 +203,7 @@ class Tuner {
       if (blocklist_.has_dropped(compiler)) continue;
       std::string declined;
       const auto proposals = runtime::propose_whole(compiler, kernel, declined);
-      // Selection drops it, and says so.
+      // Selection will drop the provider and report it.
       if (!proposals && compiler.plugin->on_error == plugin::OnError::skip) continue;
       if (!proposals) return at(question.subject, proposals.error());
       for (const auto& proposal : *proposals)
@@ -214,7 +221,7 @@ class Tuner {
     Decisions forced;
     auto options = build_;
     options.decisions = &forced;
-    options.memory.op_by_op.reset();  // that is of the whole program
+    options.memory.op_by_op.reset();  // that limit is for the whole program
     if (!way.is_library()) {
       forced.set(Kind::kernel, device, question.entry, {.provider = way.compiler->id, .candidate = way.name},
                  false);
@@ -222,6 +229,8 @@ class Tuner {
       FE_TRY(auto trial,
              Trial::make(schedule, subject_.devices, {{0, question.device, nullptr}}, options, blocklist_));
       const auto taken = forced.taken();
+      // Compiled alone, the group may become another kernel than inside the program; its time would say
+      // nothing.
       if (taken.size() != 1 || taken[0].entry != question.entry || taken[0].decision.candidate != way.name)
         return error(FE_EINTERNAL, "FE-K22", "alone it is another kernel");
       return trial;
@@ -243,7 +252,7 @@ class Tuner {
     ledger_.add({"candidate", question.subject, way.name, std::move(outcome), "", std::move(text), seconds});
   }
 
-  /// Compiles and times one way; none where that fails, which is in the ledger.
+  /// Compiles and times one candidate; none where that fails, which is recorded in the ledger.
   std::unique_ptr<Trial> try_way(const Question& question, const Way& way, double slice, double& seconds) {
     auto trial = make_trial(question, way);
     if (!trial) {
@@ -267,6 +276,8 @@ class Tuner {
   Result<void> search(const Question& question, double share) {
     const auto begin = Clock::now();
     const auto used = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    // Timing takes one slice for each candidate and each final round. Another slice for each candidate is
+    // left for compiling it.
     const double slice = std::clamp(share / static_cast<double>(2 * question.ways.size() + rounds_of_final),
                                     least_slice, most_slice);
     double usual_seconds = 0, best_seconds = std::numeric_limits<double>::infinity();
@@ -291,12 +302,13 @@ class Tuner {
       winner = &question.ways[k];
     }
     if (measured.empty()) return {};
-    // What seems better has to be so while both take turns.
+    // The winner must also win when both are timed alternately, which cancels drifts of the clock rate.
     if (best && usual && best_seconds < usual_seconds)
       for (int round = 0; round < rounds_of_final; ++round) {
         FE_TRY(usual_seconds, usual->measure(slice / 2));
         FE_TRY(best_seconds, best->measure(slice / 2));
       }
+    // Within the noise, the candidate with the lowest cost is kept, so that decisions are stable.
     if (usual && best_seconds >= usual_seconds * worth) {
       winner = &question.ways[0];
       best_seconds = usual_seconds;
@@ -325,6 +337,8 @@ class Tuner {
       return;
     }
     if (!question.parts_entry.empty()) {
+      // Two decisions: no library runs the group, and this candidate is chosen among those of code
+      // generators.
       Decision nobody = decision;
       nobody.provider.clear();
       decisions_.set(Kind::library, device, question.parts_entry, std::move(nobody), keep);

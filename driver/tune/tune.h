@@ -8,13 +8,15 @@
 
 namespace ferrite::core::tune {
 
-/// Measures what decisions do not hold yet: of each distinct kernel first the candidate that costs pick, then, in the order of
-/// the time that they take in a run, the others, each kernel for its share of the budget. Another candidate than the one that
-/// costs pick is taken where it is faster by more than the noise of measuring. Kernels of which all candidates were measured are
-/// kept in the store. Every candidate that was measured, or failed, is in the ledger, and so is every kernel for which the budget
-/// did not suffice.
+/// Measures the kernels without a decision. Of each distinct kernel, first the candidate with the lowest cost
+/// is measured, then the others, in the order of the time that the kernels take in a run; each kernel gets
+/// its part of the budget. Another candidate replaces the one with the lowest cost if it is faster by more
+/// than the noise of measuring. Decisions about kernels whose candidates were all measured are stored. The
+/// ledger records every candidate that was measured or failed, and every kernel for which the budget was too
+/// small.
 ///
-/// `build`: how trials are compiled. The errors of asking providers; FE-T44 where the device cannot run what is compiled for it.
+/// `build`: the options for compiling trials. Errors are those of asking providers; FE-T44 where the device
+/// cannot run code that was compiled for it.
 Result<void> measure(const Subject& subject, const Options& options, const runtime::BuildOptions& build,
                      plugin::CostModels& costs, const select::CandidateBlocklist& blocklist,
                      Decisions& decisions, Ledger& ledger);

@@ -23,17 +23,17 @@ using graph::ValueId;
 
 namespace {
 
-/// A value that was read, and the one that is read in its place.
+/// The value that a node read before, and the one that it reads now.
 struct Pair {
   ValueId before, after;
 };
 
 constexpr size_t most_applications = 8;  // of a rule to a part alone
 
-/// What the parts say of a pair.
+/// The result of comparing the parts of a pair.
 enum class Finding : uint8_t { equal, skipped, suspected };
 
-/// Why a part was skipped: the interpreter's fault, or none where the part is too large for it.
+/// The reason why a part was skipped: the interpreter's error, or none where the part is too large for it.
 using Reason = std::optional<Error>;
 
 }  // namespace
@@ -49,11 +49,13 @@ class PassCheck::Impl {
     rule_.clear();
     suspects_.clear();
     applications_ = 0;
+    // For rules, before_rule() takes a copy before each application.
     if (pass.pass) before_ = graph;
   }
 
-  /// Of an imperative pass; a rule's applications were looked at one by one.
+  /// Ends the check of an imperative pass; the applications of rules were checked one by one.
   Result<void> end(const Graph& graph, bool well) {
+    // A wrong rule was found during the pass.
     if (blame_) return *blame_;
     if (!well) return {};
     if (!pass_->pass) {
@@ -79,6 +81,7 @@ class PassCheck::Impl {
     bool suspected = false;
     const size_t known = suspects_.size();
     for (const NodeId node : graph.nodes()) {
+      // New nodes are compared through the nodes that read their results.
       if (!before_->find(node)) continue;
       FE_TRY(const bool well, check_node(node, graph, same, edits, named));
       suspected = suspected || !well;
@@ -103,8 +106,8 @@ class PassCheck::Impl {
     rule_ = rule.name;
     const SameNodes same(*before_, graph);
     const auto alone = only(registry_.compiled_rules(pass_->rule_set), rule);
-    // The first time that the rule applies to a part need not be the one that is wrong, and of a wrong rule two may
-    // cancel: once, twice and so on.
+    // The first application of the rule to a part need not be the wrong one, and two applications of a wrong
+    // rule may cancel. It is therefore applied once, twice and so on.
     Edits edits;
     for (size_t times = 1; times <= most_applications; ++times)
       edits.emplace_back([&, times](Graph& part) -> Result<void> {
@@ -129,13 +132,14 @@ class PassCheck::Impl {
   const CheckCounts& counts() const { return counts_; }
 
  private:
-  /// What a pass or rule may do to a part.
+  /// The edits that a pass or rule may make to a part.
   using Edits = std::vector<Edit>;
-  /// The verdict in words, for a difference at a place.
+  /// Words the verdict for a difference at a place.
   using Named = std::function<Error(const Difference&, const std::string&)>;
 
-  /// What a node that is in both graphs reads now against what it read before; where that differs, and where the node
-  /// itself was changed, what it computes. False where something is suspected.
+  /// Compares the operands that a node reads now with those that it read before, where the node is in both
+  /// graphs; where they differ, and where the node itself was changed, compares its results. False where a
+  /// difference is suspected.
   Result<bool> check_node(NodeId id, const Graph& after, const SameNodes& same, const Edits& edits,
                           const Named& named) {
     const graph::Node &old = before_->node(id), &now = after.node(id);
@@ -158,7 +162,7 @@ class PassCheck::Impl {
       if (finding == Finding::suspected) return false;
       equal = equal && finding == Finding::equal;
     }
-    // It reads something else and computes the same.
+    // It reads something else but computes the same.
     if (!well && equal) settle(known);
     return true;
   }
@@ -183,9 +187,11 @@ class PassCheck::Impl {
     Finding finding = Finding::skipped;
     Reason reason;
     std::vector<ValueId> nearer;
+    // A difference over the nearest common values may be impossible within the model. A larger part restricts
+    // the values more.
     for (const size_t levels : {0, 1, 2, 4, 8}) {
       const auto inputs = same.common_ends(pair.before, pair.after, levels);
-      if (levels > 0 && inputs == nearer) break;  // all of the model above
+      if (levels > 0 && inputs == nearer) break;  // the model ends above this level
       nearer = inputs;
       auto was = extract(*before_, registry_.ops(), {inputs, {pair.before}, {}});
       auto is = extract(after, registry_.ops(), {inputs, {pair.after}, {}});
@@ -212,7 +218,7 @@ class PassCheck::Impl {
     return finding;
   }
 
-  /// Equal parts are compared once. `reason` is set where the part is skipped.
+  /// Compares the parts of a pair; equal parts are compared once. `reason` is set where the part is skipped.
   Finding compare_parts(const Graph& was, const Graph& is, const Pair& pair, const Graph& after,
                         const std::vector<ValueId>& inputs, Reason& reason) {
     reason.reset();
@@ -221,6 +227,7 @@ class PassCheck::Impl {
       return Finding::skipped;
     };
     const std::string text = graph::print(was) + graph::print(is);
+    // The text does not show the contents of constants in memory, so equal texts need not be equal graphs.
     const bool has_hidden_data = text.find(" memory") != std::string::npos;
     const std::string key = hash128(text);
     if (!has_hidden_data && equal_.contains(key)) {
@@ -231,7 +238,7 @@ class PassCheck::Impl {
     auto now = Interpreted::make(is, registry_);
     if (!before || !now) return failed(before, now);
     if (before->points() > options_.most_points || now->points() > options_.most_points) {
-      // The same edit over smaller tensors: where sizes are free, which those of constants are not.
+      // Tries the same edit on smaller tensors. Only free sizes can shrink, not those of constants.
       std::set<int64_t> fixed;
       for (const ValueId constant : was.constants())
         for (const auto dim : was.type(constant).dims) fixed.insert(dim);
@@ -259,13 +266,13 @@ class PassCheck::Impl {
     return Finding::equal;
   }
 
-  /// Suspicions that turned out to be none: all but the first `known` of the pass.
+  /// Withdraws suspicions: all but the first `known` ones of the pass.
   void settle(size_t known) {
     counts_.suspected -= suspects_.size() - known;
     suspects_.resize(known);
   }
 
-  /// What no part and no whole has shown to be the pass's fault is not passed over in silence.
+  /// Warns of suspicions that neither a part nor the whole graph could confirm.
   void warn_of_suspects() const {
     if (suspects_.empty()) return;
     log::warn("passes",
@@ -277,13 +284,15 @@ class PassCheck::Impl {
                                                : std::string()));
   }
 
-  /// The last resort for what is only suspected: the whole graph, where that is not too much.
+  /// The last resort for suspicions: interprets the whole graph, where it is not too large.
   Result<void> check_whole(const Graph& after, const Edits& edits, const Named& named, size_t known) {
     const auto whole = Interpreted::make(*before_, registry_);
+    // The whole graph is rarely interpreted, so it may be larger than a part.
     if (!whole || whole->points() > 4 * options_.most_points) return {};
     for (const Edit& edit : edits)
       if (const auto effect = effect_of(edit, *before_, registry_, ordinary_contents))
         return verdict(*before_, *effect, "an output", edit, named);
+    // Equal results of the whole model withdraw the suspicions.
     const auto now = Interpreted::make(after, registry_);
     if (!now || now->points() > 4 * options_.most_points) return {};
     if (const auto found = compare(*whole, *now, ordinary_contents, 1); found && !*found) settle(known);
@@ -312,7 +321,7 @@ class PassCheck::Impl {
   std::string phase_;
   const plugin::PassEntry* pass_ = nullptr;
   std::optional<Graph> before_;
-  std::string rule_;                   // whose application is looked at; empty for a pass
+  std::string rule_;                   // the rule whose application is being checked; empty for a pass
   std::vector<std::string> suspects_;  // of this pass: the places
   size_t applications_ = 0;            // of this pass
   std::optional<Error> blame_;
@@ -339,7 +348,7 @@ std::string PassCheck::summary() const {
   const CheckCounts& n = impl_->counts();
   std::string text = fmt::format("checked {} and {} of rules: ", counted(n.passes, "pass", "passes"),
                                  counted(n.applications, "application"));
-  // Whoever reads this line alone must not take suspicions, or that nothing was looked at, for a clean bill.
+  // A reader of this line alone must not take suspicions, or a lack of comparisons, for success.
   if (n.suspected > 0)
     text += fmt::format("{} of {} suspected", n.suspected, counted(n.places, "place"));
   else if (n.places + n.alike > 0)

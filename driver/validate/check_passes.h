@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// --check-passes: after each pass, and each application of a rule within one, what it changed is interpreted as it was and
-// as it is, on the same random inputs. The first that changes a result is named, with a graph that shows it.
+// --check-passes: after each pass, and each application of a rule within one, the changed part is interpreted
+// before and after the change, on the same random inputs. The first change that alters a result is named,
+// with a graph that shows it.
 //
-// Not the whole model is interpreted but the neighbourhood of each edit: the operands that other nodes read now, against
-// those that they read before, down to values that both graphs have. Such a difference is only a suspicion (within the
-// model the values there may be ones on which both agree). It becomes a verdict where the part before the edit, taken as a
-// graph of its own, is changed by the pass when that runs on it alone: there the inputs are free, and a pass that keeps
-// what a graph computes keeps it on each of them.
+// Only the neighbourhood of each edit is interpreted, not the whole model: the operands that other nodes read
+// now are compared with those that they read before, down to values that both graphs have. Such a difference
+// is only a suspicion, because within the model these values may be ones for which both agree. It becomes a
+// verdict if the pass, run alone on the part before the edit as a graph of its own, changes its result. There
+// the inputs are free, and a correct pass preserves the result for all of them.
 #pragma once
 
 #include <memory>
@@ -20,22 +21,23 @@ namespace ferrite::core::validate {
 
 struct CheckOptions {
   std::string folder = ".";  ///< where reproducers are written
-  std::string options;       ///< of the command that shows one: what loads the plugins ("--plugin acme")
+  std::string options;  ///< for the command that shows one: options that load the plugins ("--plugin acme")
   int64_t most_points =
-      20'000'000;  ///< of the loops of one part; larger ones are tried with smaller sizes, or counted
+      /// of the loops of one part; larger parts are tried with smaller sizes, or counted as skipped
+      20'000'000;
 };
 
 /// How much was compared.
 struct CheckCounts {
-  size_t passes = 0, applications = 0;  ///< that changed the graph
+  size_t passes = 0, applications = 0;  ///< those that changed the graph
   size_t places = 0;                    ///< edits that were interpreted; equal ones once
-  size_t alike = 0;                     ///< edits that are the same nodes over the same values again
-  Uncompared skipped;                   ///< edits that are too large, or not to be interpreted
-  size_t suspected = 0;                 ///< differences that running the pass alone did not show: warned of
+  size_t alike = 0;                     ///< edits that only rebuilt the same nodes over the same values
+  Uncompared skipped;                   ///< edits that are too large, or cannot be interpreted
+  size_t suspected = 0;  ///< differences that running the pass alone did not confirm; they are warnings
 };
 
-/// Watches one compilation. FE-R31 is the verdict on a rule, FE-R32 on a pass, FE-R33 where the reproducer cannot be
-/// written. `registry` and `options` outlive it. One thread.
+/// Watches one compilation. FE-R31 is the verdict on a rule, FE-R32 on a pass, FE-R33 where the reproducer
+/// cannot be written. `registry` and `options` must outlive it. One thread.
 class PassCheck final : public plugin::PassWatcher {
  public:
   PassCheck(const plugin::Registry& registry, CheckOptions options);
@@ -48,8 +50,8 @@ class PassCheck final : public plugin::PassWatcher {
                      std::span<const rewrite::Replaced> replaced) override;
 
   const CheckCounts& counts() const;
-  /// "checked 5 passes and 12 applications of rules: no difference in 14 places (3 alike, 1 not compared: 1 too large for
-  /// the interpreter)"; "… nothing was compared: …" where that is so.
+  /// "checked 5 passes and 12 applications of rules: no difference in 14 places (3 alike, 1 not compared: 1
+  /// too large for the interpreter)"; or "… nothing was compared: …".
   std::string summary() const;
   /// FE-R66 where values were replaced and none of them could be compared.
   std::optional<Error> nothing_compared() const;

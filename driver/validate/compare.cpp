@@ -36,19 +36,19 @@ bool rounds_to_whole(const loop::BodyOp& op) {
   }
 }
 
-/// What rounding alone does to the results of a graph: one list an output.
+/// The effect of rounding on the results of a graph: one list for each output.
 class Rounding {
  public:
   Rounding(const Interpreted& of, std::vector<Tensor> inputs, const std::vector<Tensor>& results)
       : of_(of), inputs_(std::move(inputs)) {
     spread_.resize(results.size());
-    // With constants as inputs, so that they move too, unless the ops want them constant.
+    // Constants are made inputs so that they can be perturbed too, unless the ops require constants.
     auto freed = with_free_constants();
     const Interpreted& moved = freed ? *freed : of;
     Random random(1);
     const int runs = moved.points() <= 1'000'000 ? 16 : 4;
     for (int run = 0; run < runs; ++run) {
-      // Squares of small f16 numbers lose bits, so that a unit of the input may show nothing after them.
+      // Squares of small f16 numbers lose bits, so that one unit of the input may have no effect after them.
       const int units = of.narrow() && run % 2 == 1 ? 4 : 1;
       std::vector<Tensor> inputs;
       for (size_t k = 0; k < moved.graph().inputs().size(); ++k)
@@ -115,7 +115,7 @@ Result<Interpreted> Interpreted::make(graph::Graph graph, const plugin::Registry
 std::vector<Tensor> Interpreted::random_inputs(Contents contents, uint64_t seed) const {
   std::vector<Tensor> inputs;
   for (const auto& input : graph_.inputs()) {
-    // Each input has a stream of its own, so that one more changes none of the others.
+    // Each input has a random stream of its own, so that an additional input does not change the others.
     Random random((seed + 1) * 0x9e3779b97f4a7c15u + inputs.size());
     inputs.push_back(random_tensor(graph_.type(input.value), contents, random));
   }
@@ -130,7 +130,8 @@ Result<std::vector<Tensor>> Interpreted::run(std::span<const Tensor> inputs, boo
   const std::vector<loop::Memory> out(outputs.begin(), outputs.end());
   std::feclearexcept(FE_INEXACT);
   FE_CHECK(loop::evaluate(program_, in, out));
-  // The interpreter computes in this thread, in f64, and rounds to f32 by a conversion; to less it does so by hand.
+  // The interpreter computes in this thread, in f64. Rounding to f32 is a conversion, which sets the flag;
+  // rounding to narrower types is done in software and does not.
   if (exact) *exact = !narrow_ && std::fetestexcept(FE_INEXACT) == 0;
   return outputs;
 }
@@ -138,7 +139,7 @@ Result<std::vector<Tensor>> Interpreted::run(std::span<const Tensor> inputs, boo
 std::string Difference::text() const {
   const std::string of = fmt::format(" ({} inputs, seed {})", name_of(contents), seed);
   if (!failure.empty()) return "it cannot be computed any more: " + failure + of;
-  // As many digits as tell one from the other.
+  // As many digits as are needed to tell the numbers apart.
   const auto in_digits = [](double value, int digits) {
     return std::isnan(value) ? "nan" : fmt::format("{:.{}g}", value, digits);
   };
@@ -152,13 +153,14 @@ std::string Difference::text() const {
 
 namespace {
 
-/// `exact_after` is whether what `after` computed last was exact.
+/// `exact_after`: whether the last computation of `after` was exact.
 Result<std::optional<Difference>> compare_all(const Interpreted& before, const Compute& after, bool rounds,
                                               const bool& exact_after, std::span<const Contents> contents,
                                               uint64_t seed) {
   std::optional<Error> fault;
   bool compared = false;
   for (const Contents kind : contents) {
+    // Ties matter only if something is rounded to whole numbers.
     if (kind == Contents::halves && !rounds) continue;
     auto inputs = before.random_inputs(kind, seed);
     bool exact = false;
@@ -176,15 +178,16 @@ Result<std::optional<Difference>> compare_all(const Interpreted& before, const C
       return std::optional(std::move(difference));
     }
     const auto outputs = before.graph().outputs();
-    std::optional<Rounding> rounding;  // asked for only where something disagrees
+    std::optional<Rounding> rounding;  // computed only where results disagree
     for (size_t k = 0; k < outputs.size(); ++k) {
       const auto& type = before.graph().type(outputs[k].value);
       std::optional<Mismatch> found;
       if (kind == Contents::wide) {
-        // How exact either graph is so far out says nothing, but the second one must not leave the range earlier.
+        // The precision of such extreme values means nothing, but the second graph must not overflow earlier
+        // than the first.
         found = first_out_of_range(type, (*expected)[k], (*actual)[k]);
       } else if (found = first_mismatch(type, (*expected)[k], (*actual)[k]); found) {
-        // A tie that both met exactly is none that rounding brought about.
+        // A tie that both graphs computed exactly is not due to rounding, so they must agree on it.
         if (kind != Contents::halves || !exact || !exact_after) {
           if (!rounding) rounding.emplace(before, inputs, *expected);
           found = first_mismatch(type, (*expected)[k], (*actual)[k], rounding->of_output(k));
@@ -220,12 +223,13 @@ std::optional<Difference> effect_of(const Edit& edit, const graph::Graph& graph,
                                     const plugin::Registry& registry, std::span<const Contents> contents) {
   graph::Graph edited(graph);
   const uint64_t revision = edited.revision();
+  // An invalid result is not a difference; the verifier reports it.
   if (!edit(edited) || edited.revision() == revision || !graph::verify(edited, registry.ops())) return {};
   const auto before = Interpreted::make(graph, registry);
   if (!before) return {};
   const auto after = Interpreted::make(std::move(edited), registry);
   if (!after) return {};
-  // One set of few special elements may miss what another shows.
+  // One set of few special elements may miss a difference that another one shows.
   const uint64_t seeds = before->points() <= 10'000 ? 4 : 1;
   for (uint64_t seed = 1; seed <= seeds; ++seed)
     if (auto found = compare(*before, *after, contents, seed); found && *found) return std::move(*found);

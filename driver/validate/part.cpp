@@ -14,7 +14,7 @@ using graph::ValueKind;
 
 namespace {
 
-/// The nodes that the outputs depend on above the cut, in the order of the whole.
+/// The nodes between the outputs and the cut, in the order of the whole graph.
 std::vector<NodeId> cone_of(const Graph& whole, std::span<const ValueId> outputs,
                             const std::set<ValueId>& cut) {
   std::vector<NodeId> cone;

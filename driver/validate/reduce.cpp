@@ -20,6 +20,7 @@ class Reduction {
       : graph_(std::move(graph)), edit_(edit), registry_(registry), contents_(contents), tries_(tries) {}
 
   Graph run() {
+    // After each successful step, all kinds of steps are tried again, the most effective ones first.
     while (one_output() || earlier_output() || cut_nodes() || free_constants() || smaller_sizes()) {
     }
     return std::move(graph_);
@@ -32,14 +33,14 @@ class Reduction {
     return values;
   }
 
-  /// What every step makes less of, so that there is an end.
+  /// The measure that every step decreases, so that the reduction ends.
   static auto measure(const Graph& graph) {
     int64_t elements = 0;
     for (const auto& input : graph.inputs()) elements += graph.type(input.value).elements().value_or(0);
     return std::tuple(graph.node_count(), graph.outputs().size(), graph.constants().size(), elements);
   }
 
-  /// Takes the part instead, where it is less and the edit changes it too.
+  /// Replaces the graph by the part, if that is smaller and the edit changes its result too.
   bool take(const std::vector<ValueId>& outputs, const std::set<ValueId>& cut,
             std::map<int64_t, int64_t> sizes = {}) {
     if (tries_ == 0) return false;
@@ -58,7 +59,7 @@ class Reduction {
     return std::any_of(all.begin(), all.end(), [&](ValueId id) { return take({id}, {}); });
   }
 
-  /// An inner value as the output. The first that shows it has the fewest nodes above it.
+  /// Makes an inner value the output. The first one that shows the difference has the fewest nodes above it.
   bool earlier_output() {
     const auto all = outputs();
     for (const NodeId node : graph_.nodes())
@@ -67,7 +68,7 @@ class Reduction {
     return false;
   }
 
-  /// Results of nodes become inputs, in ever smaller chunks.
+  /// Turns results of nodes into inputs, in ever smaller chunks.
   bool cut_nodes() {
     const auto all = outputs();
     std::vector<ValueId> inner;

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Letters, digits, dots and lines as they are, anything else as a line: no name of a pass leaves the folder.
+/// Keeps letters, digits, dots, underscores and hyphens, and replaces all else by hyphens, so that no name of
+/// a pass can leave the folder.
 std::string file_name(std::string_view name) {
   std::string result;
   for (const char c : name) {

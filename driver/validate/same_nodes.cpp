@@ -51,7 +51,7 @@ void SameNodes::ends_above(const Graph& version, ValueId value, std::vector<Valu
 std::vector<ValueId> SameNodes::common_ends(ValueId before, ValueId after, size_t levels) const {
   std::vector<ValueId> ends;
   for (const auto& [version, root] : {std::pair(&before_, before), std::pair(&after_, after)}) {
-    // An input of the model ends its own way.
+    // An input of the model ends its own path.
     if (version->value(root).kind == ValueKind::input) {
       if (std::find(ends.begin(), ends.end(), root) == ends.end()) ends.push_back(root);
     } else {
@@ -75,6 +75,7 @@ std::vector<ValueId> SameNodes::common_ends(ValueId before, ValueId after, size_
 
 uint64_t SameNodes::number(const Graph& version, ValueId root) const {
   const bool which = &version == &after_;
+  // An explicit stack: a graph may be deeper than the call stack allows.
   std::vector<ValueId> pending{root};
   while (!pending.empty()) {
     const ValueId id = pending.back();
@@ -86,6 +87,7 @@ uint64_t SameNodes::number(const Graph& version, ValueId root) const {
     std::string text;
     if (!value.producer) {
       text = fmt::format("{}", id.bits);
+      // Small constants are equal if their contents are, larger ones only if they are the same value.
       if (value.constant && value.constant->memory &&
           value.constant->bytes <= graph::Constant::max_literal_bytes)
         text =
@@ -104,6 +106,7 @@ uint64_t SameNodes::number(const Graph& version, ValueId root) const {
         else
           text += fmt::format(" {}", found->second);
       }
+      // The value stays on the stack until its operands are numbered.
       if (pending.size() > known) continue;
       for (const auto& attribute : node.attributes)
         text += fmt::format(" {}={}", attribute.name, graph::print_attribute_value(attribute.value));

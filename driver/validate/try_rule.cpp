@@ -12,14 +12,15 @@
 namespace ferrite::core::validate {
 namespace {
 
-// Of a sample's loops. Most rules say all on small ones; those whose conditions ask for more get a few.
+// Of a sample's loops. Small samples suffice for most rules; those whose conditions need larger ones get a
+// few.
 constexpr int64_t few_points = 200'000, most_points = 2'000'000;
 constexpr size_t most_large_samples = 4, most_empty = 4;
 constexpr size_t samples_without_news = 8, free_draws = 60;
 
 using graph::Graph;
 
-/// Whether the process of an isolated plugin was at fault, and not what the plugin answered.
+/// Whether the process of an isolated plugin failed, as opposed to the plugin's own answer.
 bool process_failed(const Error& error) {
   constexpr std::array<std::string_view, 6> codes = {"FE-P26", "FE-P27", "FE-P28",
                                                      "FE-P29", "FE-P31", "FE-P32"};
@@ -59,7 +60,8 @@ class Trial {
     return apply_times(alone_, graph, registry_, options_.plugin, 1);
   }
 
-  /// After enough samples, as long as one of the last few was like none before, or an alternative is left.
+  /// After enough samples: whether one of the last few showed something new, or an alternative is still
+  /// missing.
   bool wants_more() const {
     const size_t telling = verdict_.covered.telling();
     if (telling < options_.samples) return true;
@@ -67,7 +69,7 @@ class Trial {
     return telling < options_.most_samples && telling - last_new_ < samples_without_news;
   }
 
-  /// What the rule's ops take, beside what the samples were like.
+  /// Compares the samples with those that the rule's ops would accept without the conditions.
   void look_for_gaps() {
     RuleSampler free(rule_, registry_.ops(), options_.seed, false);
     Coverage offered;
@@ -98,8 +100,8 @@ class Trial {
     return count;
   }
 
-  /// Whether a result depends on which elements of the inputs it is made of: of tensors of one element each, or where one
-  /// element was read all over, most mistakes with axes, sizes and positions show nothing.
+  /// Whether a result depends on the positions of the inputs' elements. On tensors of one element each, or
+  /// where one element was read everywhere, most errors with axes, sizes and positions have no effect.
   bool tells(const Interpreted& before) const {
     const Graph& graph = before.graph();
     const auto several = [&](graph::ValueId id) { return graph.type(id).elements().value_or(0) > 1; };
@@ -116,20 +118,20 @@ class Trial {
       if (count == 0) continue;
       const auto width = static_cast<std::ptrdiff_t>(result.size() / count);
       const bool uniform = std::equal(result.begin() + width, result.end(), result.begin());
-      // What is the same for all inputs is so by what the rule is about.
+      // A result that is the same for all inputs is so because of the rule itself.
       if (count == 1 || !uniform || result == (*second)[k]) return true;
     }
     return false;
   }
 
-  /// Whether the verdict is found.
+  /// Returns whether the verdict is found.
   bool try_on(const Sample& sample) {
     const Graph& graph = sample.graph;
     Graph edited(graph);
     const auto count = apply(edited);
     if (!count) {
       verdict_.reason = count.error().message();
-      // Each further sample might cost a process.
+      // Each further sample might crash another process.
       verdict_.broken = process_failed(count.error());
       return false;
     }
@@ -139,6 +141,7 @@ class Trial {
       return false;
     }
     const bool empty = elements_replaced(graph) == 0;
+    // Results without elements always agree, so a few such samples are enough.
     if (empty && ++empty_ > most_empty) return false;
     auto before = Interpreted::make(graph, registry_);
     if (!before) return unusable(before.error());
@@ -154,6 +157,7 @@ class Trial {
         return false;
       }
       const bool telling = tells(*before);
+      // Weak samples count only in a small proportion, so that they do not replace telling ones.
       if (telling || weak_samples_ < options_.samples / 4) note(sample, telling);
       return false;
     }
@@ -174,7 +178,7 @@ class Trial {
       FE_TRY([[maybe_unused]] const size_t count, apply(part));
       return {};
     };
-    // Ordinary elements, where they show it too, need not be in the file.
+    // If ordinary elements show the difference too, the file needs no special ones.
     if (effect_of(edit, graph, registry_, ordinary_contents))
       return reduce(graph, edit, registry_, ordinary_contents);
     Graph part = reduce(graph, edit, registry_, {&found.contents, 1});
@@ -182,6 +186,7 @@ class Trial {
     if (!shown) return part;
     Graph fixed(part);
     for (const auto& input : shown->inputs)
+      // Larger contents cannot be literals of a text.
       if (input.size() > graph::Constant::max_literal_bytes) return part;
     for (size_t k = 0; k < shown->inputs.size(); ++k) {
       const graph::ValueId input = fixed.inputs()[k].value;
@@ -189,6 +194,7 @@ class Trial {
       if (!literal || !fixed.replace_uses(input, *literal)) return part;
     }
     fixed.commit();
+    // The edit may behave differently on constants, so the difference is checked again.
     return effect_of(edit, fixed, registry_, ordinary_contents) ? fixed : part;
   }
 

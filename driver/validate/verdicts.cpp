@@ -24,10 +24,10 @@ namespace {
 namespace fs = std::filesystem;
 using plugin::RuleSetEntry;
 
-constexpr int trial_version = 9;           // counts up where what is tried, or what counts as thin, changes
+constexpr int trial_version = 9;           // incremented when the samples, or the meaning of thin, change
 constexpr uint64_t most_bytes = 16 << 20;  // of a verdict file
 
-/// A file as it is now, without reading it.
+/// The current state of a file, without reading it.
 std::string file_identity(const std::string& path) {
   std::error_code failed;
   const auto size = fs::file_size(path, failed);
@@ -35,7 +35,7 @@ std::string file_identity(const std::string& path) {
   return failed ? std::string() : fmt::format("{} {} {}", path, size, modified);
 }
 
-/// All that a verdict depends on.
+/// Everything on which a verdict depends.
 std::string key_of(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
                    const plugin::Registry& registry) {
   std::set<std::string> definers;
@@ -52,14 +52,16 @@ std::string key_of(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
   for (const auto& plugin : registry.plugins())
     if (definers.contains(plugin->id))
       text += fmt::format("{} {} {}\n", plugin->id, plugin->version, file_identity(plugin->library));
+  // Predicates are code, so the contents of the library count, not only its date.
   if (!set.predicates.empty()) text += file_hash128(set.plugin->library) + "\n";
   text += set.text;
-  // What a plugin's author writes is in it.
+  // Hashed, because the text contains texts of the plugin's author.
   return sha256(text);
 }
 
-/// One rule's line of a verdict file: "passed NAME", "thin NAME: REASON" where it passed on thin evidence, or "untested NAME:
-/// REASON". A wrong rule has none: it is tried again, and so is a set of which the plugin's process failed.
+/// One rule's line of a verdict file: "passed NAME", "thin NAME: REASON" where it passed on thin evidence, or
+/// "untested NAME: REASON". A wrong rule has no line: it is tried again, and so is a set whose plugin's
+/// process failed.
 struct Kept {
   enum class Kind : uint8_t { passed, thin, untested };
   Kind kind = Kind::untested;
@@ -69,7 +71,7 @@ struct Kept {
 
 constexpr std::array<std::string_view, 3> words = {"passed", "thin", "untested"};  // as Kept::Kind
 
-/// None where the file does not say something of each of these rules, in their order.
+/// None where the file does not have a line for each of these rules, in their order.
 std::optional<std::vector<Kept>> read_kept(const fs::path& path, const std::vector<rewrite::Rule>& rules) {
   std::string fault;
   const auto contents = cache::read_file(path, most_bytes, fault);
@@ -93,6 +95,7 @@ void write_kept(const std::string& folder, const std::string& name, const std::v
   std::string text;
   for (const Kept& one : kept) {
     std::string line = one.text;
+    // An entry is one line, but a reason may have several.
     std::replace(line.begin(), line.end(), '\n', ' ');
     text += fmt::format("{} {}\n", words[static_cast<size_t>(one.kind)], line);
   }
@@ -100,15 +103,15 @@ void write_kept(const std::string& folder, const std::string& name, const std::v
     log::print("plugins", "verdicts on rules cannot be kept in {}: {}", folder, fault);
 }
 
-/// Where a counterexample is written: the folder of verdicts, or one that is new where that cannot be used.
+/// The folder for counterexamples: the folder of verdicts, or a new one where that cannot be used.
 std::string counterexample_folder(const std::string& folder) {
   std::error_code ignored;
   if (folder.empty()) {
     std::string made = (fs::temp_directory_path(ignored) / "ferrite-validation-XXXXXX").string();
-    static_cast<void>(mkdtemp(made.data()));  // else writing into it says why
+    static_cast<void>(mkdtemp(made.data()));  // on failure, writing into it reports the reason
     return made;
   }
-  // As of all that is kept: others who could write here could decide what is trusted.
+  // As for all caches: a user who could write here could decide which rules are trusted.
   if (fs::create_directories(folder, ignored)) fs::permissions(folder, fs::perms::owner_all, ignored);
   return folder;
 }
@@ -125,7 +128,7 @@ Error wrong(const RuleSetEntry& set, const rewrite::Rule& rule, const Verdict& v
   return at(rule.where(rule.position), error(FE_EINVALID, "FE-R30", "{}", text));
 }
 
-/// The verdicts on all rules of a set, in their order; the error of the first that is wrong.
+/// The verdicts on all rules of a set, in their order; the error of the first wrong one.
 Result<std::vector<Kept>> try_all(const RuleSetEntry& set, const rewrite::CompiledRules& rules,
                                   const plugin::Registry& registry, const std::string& folder,
                                   const std::string& loading) {
@@ -133,7 +136,8 @@ Result<std::vector<Kept>> try_all(const RuleSetEntry& set, const rewrite::Compil
   TryOptions options;
   options.plugin = set.plugin->id;
   for (size_t k = 0; k < rules.rules.size(); ++k) {
-    if (!kept.empty() && kept.back().broken) {  // the model needs the processes that the plugin may have yet
+    // The model still needs the remaining restarts of the plugin's process
+    if (!kept.empty() && kept.back().broken) {
       kept.push_back({Kept::Kind::untested,
                       fmt::format("{}: not tried after {}", rules.rules[k].name, kept.back().text), true});
       continue;
@@ -171,7 +175,7 @@ Result<void> expected_of_disabled(const plugin::PassEntry& pass, const std::stri
   return {};
 }
 
-/// `given`, or empty with a line in the log where what it keeps may be somebody else's word.
+/// Returns `given`, or nothing, with a line in the log, where other users could have written its contents.
 std::string trusted_folder(const std::string& given) {
   if (given.empty()) return given;
   const auto fault = cache::distrusted(given);
@@ -193,7 +197,7 @@ Result<void> validate_rules(plugin::Registry& registry, plugin::RuleValidation l
     const auto of_set = [&](const plugin::PassEntry& pass) { return !pass.pass && pass.rule_set == k; };
     if (std::none_of(passes.begin(), passes.end(), [&](const auto& p) { return of_set(p) && p.enabled; }))
       continue;
-    // Those of the built-in plugins are tried by the tests of this tree.
+    // The rules of built-in plugins are tested by the tests of this repository.
     if (!set.plugin->library.empty() && fs::path(set.plugin->library).parent_path() == built_in_folder)
       continue;
     const auto judge = [&]() -> Result<void> {

@@ -28,8 +28,8 @@ class Layouts(NamedTuple):
 
 # The results of a head of attention, which lie side by side, become the channels of the convolution behind: two blocks.
 HEADS = (
-    "relayout f32x6x8x40x15: to channels last on the way: its channels are addressed by more than sums of loop variables, "
-    "or share no loop with what is stored channels last"
+    "relayout f32x6x8x40x15: converted to channels last: its channels are addressed by more than sums of loop variables, "
+    "or share no loop with a channels-last tensor"
 )
 EXPECTED = {
     "open-nsfw-b1": Layouts(102),
@@ -46,7 +46,7 @@ def layouts(ferrite: Path, model: Path, options: list[str], scratch: Path) -> La
     # Numbers that were measured on this machine would count other relayouts as dear.
     environment = os.environ | {"XDG_CACHE_HOME": str(scratch / "nothing-measured")}
     records = table.explain(ferrite, model, ["--layouts", *options], TIMEOUT_SECONDS, environment)
-    others = [r for r in records if r["outcome"] not in ("channels last", "depth last")]
+    others = [r for r in records if r["outcome"] not in ("channels last", "k contiguous")]
     return Layouts(sum(r["outcome"] == "channels last" for r in records),
                    tuple(sorted(f"{r['outcome']} {r['object']}: {r['text']}" for r in others)))  # fmt: skip
 

@@ -28,7 +28,7 @@ std::vector<char> contents(const char* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return FERRITE_EINVAL;
+  if (argc < 3) return FERRITE_EINVALID;
   ferrite_session* session = nullptr;
   if (ferrite_session_open(nullptr, &session) != FERRITE_OK) return fail();
   ferrite_model* model = nullptr;

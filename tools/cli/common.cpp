@@ -65,7 +65,7 @@ void PipelineOptions::add_to(CLI::App& command) {
       ->type_name("PATH")
       ->check(not_empty)
       ->allow_extra_args(false);
-  command.add_option("--profile", profile, "Put the manifest's [profile.NAME] over the rest of it")
+  command.add_option("--profile", profile, "Apply the manifest's [profile.NAME] over the rest of it")
       ->type_name("NAME")
       ->check(not_empty);
   command.add_flag(
@@ -78,10 +78,9 @@ void PipelineOptions::add_to(CLI::App& command) {
       ->type_name("CHANNELS")
       ->check(not_empty);
   command
-      .add_option(
-          "--validate-rules", validation,
-          "Rules of plugins that are not built in: off applies them unconsidered; on tries them first and "
-          "refuses wrong ones; strict refuses those too that could not be tried")
+      .add_option("--validate-rules", validation,
+                  "Rules of plugins that are not built in: off applies them without validation; on validates "
+                  "them first and rejects wrong ones; strict also rejects those that could not be tested")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"off", "on", "strict"}));
 }
@@ -104,8 +103,8 @@ Result<core::plugin::Pipeline> PipelineOptions::read(const std::string& devices)
 
 void CheckPassesOptions::add_to(CLI::App& command) {
   command.add_flag("--check-passes", check,
-                   "Interpret what each pass and rule changed, as it was and as it is; name the first that "
-                   "changes a result, and write a small graph that shows it");
+                   "Interpret the part that each pass and rule changed, before and after; name the first "
+                   "that changes a result, and write a small graph that shows it");
   command.add_option("--reproducers", folder, "The folder for such graphs; without it the working folder")
       ->type_name("DIR")
       ->check(not_empty);
@@ -151,9 +150,8 @@ void DeviceOptions::add_to(CLI::App& command) {
       ->check(not_empty);
   command
       .add_option("--tune", tune,
-                  "What decides between the candidates of a kernel: off, costs; cached, what was measured "
-                  "before; or the "
-                  "seconds that may be spent on measuring")
+                  "How candidates of kernels are chosen: off, by cost; cached, by earlier measurements; or "
+                  "the seconds that may be spent on measuring")
       ->type_name("off|cached|SECONDS")
       ->check([](const std::string& value) {
         core::tune::Options options;
@@ -162,8 +160,7 @@ void DeviceOptions::add_to(CLI::App& command) {
                    : fmt::format("'{}' is neither off nor cached nor seconds above 0", value);
       });
   command
-      .add_option("--decisions", decisions,
-                  "Take the candidates that this decisions lock names, measure nothing")
+      .add_option("--decisions", decisions, "Use the candidates of this decisions lock, and measure nothing")
       ->type_name("FILE")
       ->check(not_empty);
   command
@@ -229,7 +226,8 @@ Result<void> write_text(const std::string& path, std::string_view text) {
 
 Progress::Progress(std::string_view text) { update(text); }
 
-/// What of the text goes into a line of the terminal on standard error: a line that wraps could not be taken back.
+/// The part of a text that fits into one line of the terminal on standard error: a wrapped line could not be
+/// erased.
 static std::string one_line(std::string_view text) {
   winsize window{};
   constexpr size_t usual = 80;
@@ -237,7 +235,7 @@ static std::string one_line(std::string_view text) {
   const size_t columns = known ? window.ws_col : usual;
   std::string line = core::printable(text.substr(0, text.find('\n')));
   if (line.size() < columns) return line;
-  // Bytes of UTF-8 are at least as many as columns; a character stays whole.
+  // UTF-8 has at least as many bytes as columns; a character is never cut.
   size_t end = columns - 1;
   while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;
   return line.substr(0, end);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the commands share: options, errors and exit statuses, progress.
+// Common parts of the commands: options, errors and exit statuses, progress.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ using core::Error;
 using core::error;
 using core::Result;
 
-// Exit statuses beside 0.
+// Exit statuses besides 0.
 inline constexpr int exit_wrong = 1;  ///< a result is wrong, a test failed
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_bad_input = 3;
@@ -29,27 +29,27 @@ inline constexpr int exit_unsupported = 4;
 inline constexpr int exit_device = 5;
 inline constexpr int exit_internal = 70;
 
-/// The first codes of the command line, FE-C0x, and a device, target or rule that is not there are usage errors; others go by their
-/// class.
+/// The exit status of an error. The first codes of the command line, FE-C0x, and unknown devices, targets and
+/// rules are usage errors; others have the status of their class.
 int exit_status(const Error& error);
-/// Writes "ferrite: FE-X04 where: text" to standard error and gives the exit status.
+/// Writes "ferrite: FE-X04 where: text" to standard error and returns the exit status.
 int report(const Error& error);
 
-/// Checks of an option's value: empty text where it is well, as CLI11 wants them.
+/// Validators of an option's value, as CLI11 expects them: an empty text where the value is valid.
 std::string not_empty(const std::string& value);
 std::string whole_number(const std::string& value);  ///< 0 to 2^64 - 1, in digits
 
-/// Bytes as people read them: "4.2 KiB", "1.5 MiB".
+/// A number of bytes for messages: "4.2 KiB", "1.5 MiB".
 std::string size_text(uint64_t bytes);
 
-/// Which plugins are loaded: every command that needs a session has these.
+/// The options that select the loaded plugins: every command with a session has them.
 struct PipelineOptions {
   std::string manifest;
   std::vector<std::string> plugins;
   std::string profile;
   bool safe_mode = false;
   std::string log, validation;
-  std::vector<std::string> targets, kinds;  ///< as PipelineRequest has them; no options of their own
+  std::vector<std::string> targets, kinds;  ///< as in PipelineRequest; they have no options of their own
 
   void add_to(CLI::App& command);
   core::plugin::PipelineRequest request(const std::string& devices = {}) const {
@@ -66,10 +66,10 @@ struct CheckPassesOptions {
   std::string folder = ".";
 
   void add_to(CLI::App& command);
-  /// What watches the compilation; none where it is off.
+  /// The watcher of the compilation; none where it is off.
   std::unique_ptr<core::validate::PassCheck> make(const core::Session& session) const;
 };
-/// One line on standard error; nothing for none.
+/// Prints one line to standard error; nothing for null.
 void report(const core::validate::PassCheck* check);
 
 /// How programs are compiled and run.
@@ -77,23 +77,24 @@ struct DeviceOptions {
   std::string device;
   std::optional<int64_t> threads;       ///< 0: as many as this process may use processors
   int64_t compile_jobs = 0;             ///< 0: as many as there are threads
-  std::optional<int64_t> memory_limit;  ///< bytes; 0: what the machine has
+  std::optional<int64_t> memory_limit;  ///< bytes; 0: the memory of the machine
   core::schedule::Features without;     ///< by --without and --no-fuse
   std::string cache;                    ///< "on", "off" or a folder; empty: as the manifest says
   std::string tune;                     ///< "off", "cached" or seconds; empty: as the manifest says
   std::string decisions, lock_decisions;
 
   void add_to(CLI::App& command);
-  /// The manifest's settings, the command line's over them.
+  /// The manifest's settings, overridden by the command line's.
   core::CompileOptions compile_options(const core::plugin::Pipeline& pipeline) const;
 };
 
-/// FE-C10: a file could not be written just now, for the reason that is in errno.
+/// FE-C10: a file could not be written just now, for the reason in errno.
 Error not_written(const std::string& path);
-/// Writes a file of text. FE-C10 where that fails.
+/// Writes a text file. FE-C10 where that fails.
 Result<void> write_text(const std::string& path, std::string_view text);
 
-/// One line on standard error while something takes long; nothing where that is no terminal. Gone when this goes.
+/// One line on standard error during a long operation; nothing where that is no terminal. The destructor
+/// erases it.
 class Progress {
  public:
   explicit Progress(std::string_view text);
@@ -110,7 +111,8 @@ std::string type_text(DType dtype, std::span<const int64_t> dims);
 /// "f32[batch,3,?,?]"
 std::string port_text(const core::ModelPort& port);
 
-/// A command: adds itself to the program; what it returns runs it and gives the exit status.
+/// A command: add_*() adds it to the program and returns the function that runs it and returns the exit
+/// status.
 using Run = std::function<int()>;
 Run add_run(CLI::App& command);
 Run add_compile(CLI::App& command);
@@ -118,13 +120,13 @@ Run add_bench(CLI::App& command);
 Run add_opt(CLI::App& command);
 Run add_explain(CLI::App& command);
 Run add_onnx_test(CLI::App& command);
-Run add_onnx_case(CLI::App& command);  ///< one directory in this process: what onnx-test starts
+Run add_onnx_case(CLI::App& command);  ///< one directory in this process: onnx-test starts it
 Run add_ops(CLI::App& command);
 Run add_report(CLI::App& command);
 Run add_cache(CLI::App& command);
 Run add_targets(CLI::App& command);
 Run add_plugin(CLI::App& command);
-Run add_plugin_level(CLI::App& command);  ///< one level in this process: what `plugin check` starts
+Run add_plugin_level(CLI::App& command);  ///< one level in this process: `plugin check` starts it
 Run add_version(CLI::App& command);
 
 /// "ferrite 0.1.0 (plugin ABI 0.1)"

@@ -20,10 +20,10 @@ std::vector<std::string_view> input_names(const core::Model& model) {
   return names;
 }
 
-/// A name that models use for "some size": it ties nothing together.
+/// Whether the name only means "some size": such dims are independent of each other.
 bool anonymous(const std::string& name) { return name.empty() || name == "?" || name == "-1"; }
 
-/// NAME=FILE by the model's names, which may hold '=' themselves.
+/// NAME=FILE, by the model's names, which may contain '=' themselves.
 Result<std::vector<std::optional<Tensor>>> read_files(const core::Model& model,
                                                       const std::vector<std::string>& arguments) {
   const auto names = input_names(model);
@@ -59,17 +59,17 @@ Result<std::vector<std::optional<Tensor>>> read_files(const core::Model& model,
   return result;
 }
 
-/// A size and what gave it: "--dim n=3" or "input 'x'".
+/// A size and its origin: "--dim n=3" or "input 'x'".
 struct Size {
   int64_t size = 0;
   std::string giver;
 };
 struct Sizes {
-  std::map<std::string, Size> by_name;  ///< of dims with a name, also where given by input and axis
-  std::map<std::pair<size_t, size_t>, Size> by_place;  ///< input and axis, of dims without
+  std::map<std::string, Size> by_name;                 ///< of named dims, also where given by input and axis
+  std::map<std::pair<size_t, size_t>, Size> by_place;  ///< by input and axis, of unnamed dims
 };
 
-/// NAME=N: where the name ends, and the size; nothing where it is not of this form.
+/// NAME=N: the name and the size; nothing where the text does not have this form.
 std::optional<std::pair<std::string, int64_t>> split_size(const std::string& argument) {
   const auto split = argument.rfind('=');
   if (split == std::string::npos) return {};
@@ -80,7 +80,7 @@ std::optional<std::pair<std::string, int64_t>> split_size(const std::string& arg
   return std::pair{argument.substr(0, split), size};
 }
 
-/// The names by which open dims are given.
+/// The names by which open dims can be given.
 std::vector<std::string> open_dims(const core::Model& model) {
   std::vector<std::string> known;
   for (const auto& port : model.inputs())
@@ -118,7 +118,7 @@ Result<Sizes> read_sizes(const core::Model& model, const std::vector<std::string
     const auto given = split_size(argument);
     if (!given) return at(where, error(FE_EINVALID, "FE-C06", "write NAME=N or INPUT:AXIS=N with N >= 0"));
     const auto& [name, size] = *given;
-    // A dim's own name comes before INPUT:AXIS, whatever it looks like.
+    // A dim's own name precedes the form INPUT:AXIS, whatever it looks like.
     std::string symbol = named_dim(model, name) ? name : "";
     const auto place = symbol.empty() ? find_place(model, name) : std::nullopt;
     if (place) {
@@ -128,7 +128,7 @@ Result<Sizes> read_sizes(const core::Model& model, const std::vector<std::string
         return at(where, error(FE_EINVALID, "FE-C06", "dim {} of input '{}' is {} in the model",
                                place->second, port.name, fixed));
       if (fixed >= 0) continue;
-      // A place whose dim has a name is that name: it ties the others that have it too.
+      // A position whose dim has a name stands for the name, and so for all dims with that name.
       if (!anonymous(port.dim_names[place->second])) symbol = port.dim_names[place->second];
     } else if (symbol.empty()) {
       std::vector<std::string_view> views(known.begin(), known.end());
@@ -145,7 +145,7 @@ Result<Sizes> read_sizes(const core::Model& model, const std::vector<std::string
   return result;
 }
 
-/// A file's shape gives the named dims of its input to all others, and must be what --dim says.
+/// The shape of a file defines the named dims of its input for all others, and must agree with --dim.
 Result<void> read_shape(const core::ModelPort& port, size_t number, const Tensor& file, Sizes& sizes) {
   const std::string where = fmt::format("input '{}'", port.name);
   for (size_t d = 0; d < port.dims.size() && d < file.dims.size(); ++d) {
@@ -239,7 +239,7 @@ Result<std::vector<Tensor>> make_inputs(const core::Model& model, const InputOpt
     }
     auto tensor = Tensor::make(model.inputs()[k].dtype, dims[k]);
     if (!tensor) return at(fmt::format("input '{}'", model.inputs()[k].name), std::move(tensor.error()));
-    // Each input has a stream of its own, so that adding one changes no other.
+    // Each input has a random stream of its own, so that an additional input does not change the others.
     fill_random(*tensor, (options.seed + 1) * 0x9e3779b97f4a7c15u + k);
     result.push_back(std::move(*tensor));
   }

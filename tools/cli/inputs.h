@@ -18,12 +18,12 @@ struct InputOptions {
   void add_to(CLI::App& command);
 };
 
-/// The dims of each input. FE-C02 an input that the model does not have, FE-C05 a dim that nothing gives (all of them are
-/// listed) or that nobody has, FE-C06 sizes that contradict each other or are malformed.
+/// The dims of each input. FE-C02 for an input that the model does not have, FE-C05 for open dims without a
+/// size (all are listed) or an unknown dim, FE-C06 for sizes that contradict each other or are malformed.
 Result<std::vector<std::vector<int64_t>>> resolve_dims(const core::Model& model, const InputOptions& options);
 
-/// The inputs: from files, else random by type and shape. FE-X02 where a file has another dtype than the input; types that
-/// NumPy lacks come as unsigned integers of their width.
+/// The inputs: from files, else random by type and shape. FE-X02 where a file has another dtype than the
+/// input; types that NumPy lacks are stored as unsigned integers of their width.
 Result<std::vector<Tensor>> make_inputs(const core::Model& model, const InputOptions& options);
 
 }  // namespace ferrite::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The program `ferrite`: one command a file, errors with codes, exit status 0 only on success.
+// The program `ferrite`: one file for each command, errors with codes, exit status 0 only on success.
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -44,7 +44,7 @@ constexpr Command commands[] = {
     {"plugin-level", "", add_plugin_level, true},
 };
 
-/// What is wrong with the words that choose a command, said with what there is; nothing where they are well.
+/// The error in the words that choose a command, with the known commands; nothing where they are valid.
 std::optional<Error> check_command(const CLI::App& program, std::span<char* const> words) {
   const auto visible = [](const CLI::App* command) { return !command->get_group().empty(); };
   const CLI::App* command = &program;
@@ -71,10 +71,10 @@ std::optional<Error> check_command(const CLI::App& program, std::span<char* cons
                fmt::join(names, ", "), path);
 }
 
-/// An option that does not exist matters more than what is missing beside it.
+/// An unknown option is reported rather than missing arguments.
 Error usage_error(const CLI::App& program, const CLI::ParseError& fault) {
   const CLI::App* innermost = &program;
-  std::string words;  // of the command, with a space behind each
+  std::string words;  // of the command, with a space after each
   while (!innermost->get_subcommands().empty()) {
     innermost = innermost->get_subcommands().front();
     words += innermost->get_name() + " ";
@@ -92,14 +92,14 @@ Error usage_error(const CLI::App& program, const CLI::ParseError& fault) {
   return error(FE_EINVALID, "FE-C01", "{}; {}", fault.what(), help);
 }
 
-/// `number`: the system's, of what is wrong.
+/// `number`: the errno value.
 int stdout_failed(int status, int number) {
   const auto why = ferrite::core::file_fault("standard output", number);
   std::fputs(("ferrite: FE-C10 standard output: it cannot be written: " + why + "\n").c_str(), stderr);
   return status == 0 ? exit_bad_input : status;
 }
 
-/// Runs what was chosen; what it prints counts as much as what it returns.
+/// Runs the chosen command; a failure to print its output counts as a failure of the command.
 int run_chosen(const Run& chosen) {
   int status = 0;
   try {
@@ -112,7 +112,7 @@ int run_chosen(const Run& chosen) {
   return std::fflush(stdout) != 0 || std::ferror(stdout) ? stdout_failed(status, errno) : status;
 }
 
-/// How long a plugin's callback may take: five minutes, or what the environment says.
+/// Sets the time limit of a plugin's callback: five minutes, or the value in the environment.
 std::optional<Error> watch_plugins() {
   std::chrono::seconds limit(300);
   if (const char* given = std::getenv("FERRITE_WATCHDOG")) {

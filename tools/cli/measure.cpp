@@ -18,17 +18,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Rates rise with the size until a cache is full. The largest is beyond any cache.
+// Rates rise with the size until a cache is full. The largest size exceeds any cache.
 constexpr int64_t least_bytes = 64 << 10, most_bytes = 256 << 20;
 constexpr int64_t product_sizes[] = {256, 512, 1024, 1536};
 constexpr double seconds_each = 0.15;  // enough for the clock and the caches to settle
 constexpr size_t least_runs = 4;
 
-/// More is no noise of a machine that does nothing else.
+/// Larger values are not the noise of an otherwise idle machine.
 constexpr double most_waited = 0.05, most_apart = 0.1;
-constexpr double most_repeated = 5;  // seconds, in all
+constexpr double most_repeated = 5;  // seconds, in total
 
-/// Seconds that all threads of this process wanted to run and had no processor, as far as the system counts them.
+/// The seconds during which threads of this process were ready but had no processor, as far as the system
+/// counts them.
 double waited_seconds() {
   double nanoseconds = 0;
   std::error_code failed;
@@ -49,14 +50,14 @@ std::string copy_text(int64_t elements) {
   return fmt::format("ferrite graph 0\ngraph @copy(%x: f32[{}]) -> (%y \"y\") {{\n  %y = relu(%x)\n}}\n",
                      elements);
 }
-/// Rows, so that workers have something to share.
+/// Sums of rows: several rows, so that workers can divide them.
 std::string read_text(int64_t elements) {
   return fmt::format(
       "ferrite graph 0\ngraph @read(%x: f32[64,{}]) -> (%y \"y\") {{\n"
       "  %y = reduce_sum(%x) {{axes = [1], keepdims = false}}\n}}\n",
       elements / 64);
 }
-/// One element of each `step`, so many in all.
+/// Reads one element out of each `step`, `elements` in total.
 std::string stride_text(int64_t elements, int64_t step) {
   return fmt::format(
       "ferrite graph 0\ngraph @stride(%x: f32[64,{0},{1}]) -> (%y \"y\") {{\n"
@@ -73,7 +74,7 @@ std::string chain_text(int64_t elements, int count) {
   return fmt::format("ferrite graph 0\ngraph @chain(%x: f32[{}]) -> (%v{} \"y\") {{\n{}}}\n", elements,
                      count - 1, body);
 }
-/// A chain of `count` maps, each of what the one before makes.
+/// A chain of `count` maps, each of which reads the result of the previous one.
 std::string maps_text(int64_t elements, size_t count) {
   std::string body;
   for (size_t k = 0; k < count; ++k) body += fmt::format("  %v{} = tanh(%v{})\n", k + 1, k);
@@ -81,18 +82,21 @@ std::string maps_text(int64_t elements, size_t count) {
                      body);
 }
 
-/// The nearest power of two: no two measurements agree, and the next one is to give the same number, so that it makes the same kernels.
+/// Rounds to the nearest power of two: no two measurements agree exactly, but repeated ones should give the
+/// same number, and so the same kernels.
 int64_t rounded_nanoseconds(double seconds) {
   return std::llround(std::exp2(std::round(std::log2(std::max(1.0, seconds * 1e9)))));
 }
 
-/// Sets `launch_ns` and `join_ns` to what decisions take them for: what a kernel that is divided has to save, and the work with which
-/// one worker is done before dividing it pays. Both are more than handing over a kernel and waiting for all workers: a code generator
-/// divides no kernel whose shares would not outlast the waking of a worker. So sums of rows, because points of decisions are f32 that
-/// are read, are tried, each twice as large as the one before, until they take clearly less on all workers than on one: `launch_ns` is
-/// what the first of these takes on all, `join_ns` what the one before took on one. Where no workers share a launch, `launch_ns` is
-/// what a tiny kernel more takes in a chain, and `join_ns` is not measured. Neither is where the device makes other kernels of these
-/// graphs, or workers never help because something else has the processors.
+/// Measures `launch_ns` and `join_ns` in the sense of the scheduler: the time that dividing a kernel has to
+/// save, and the work below which one worker finishes before dividing pays. Both are more than the cost of
+/// handing over a kernel and waiting for all workers, because a code generator divides no kernel whose parts
+/// would end before a worker wakes up. Sums of rows are therefore timed, because the scheduler counts work in
+/// f32 elements that are read. Each is twice as large as the one before, until one takes clearly less time on
+/// all workers than on one. `launch_ns` is the time of that one on all workers, and `join_ns` the time of the
+/// one before on one worker. Where workers do not share launches, `launch_ns` is the time of an additional
+/// tiny kernel in a chain, and `join_ns` is not measured. Neither is measured where the device makes other
+/// kernels of these graphs, or where workers never help because other programs use the processors.
 Result<void> measure_launches(Meter& meter, core::CompileOptions options, bool shares,
                               fe_target_numbers& numbers) {
   options.without.add(core::schedule::Feature::inline_producers);
@@ -110,13 +114,13 @@ Result<void> measure_launches(Meter& meter, core::CompileOptions options, bool s
   constexpr int64_t least = 1 << 13, most = 1 << 22;  // elements
   constexpr double clearly = 0.875;                   // of the time on one worker
   double before = 0;
-  int64_t launch = 0, join = 0;  // by the last size; 0: it did not pay
+  int64_t launch = 0, join = 0;  // for the last size; 0: dividing did not pay
   for (int64_t elements = least; elements <= most; elements *= 2) {
     FE_TRY(const double alone, meter.time(options, read_text(elements), 1));
     FE_TRY(const double together, meter.time(all, read_text(elements), 1));
     if (alone == 0 || together == 0) return {};
     const bool pays = before > 0 && together < clearly * alone;
-    if (pays && launch > 0) {  // twice in a row; once may be a worker that was held up when it was alone
+    if (pays && launch > 0) {  // twice in a row: once may be due to a delay in the run on one worker
       numbers.launch_ns = launch;
       numbers.join_ns = join;
       return {};
@@ -176,7 +180,7 @@ Result<double> Meter::time(const core::CompileOptions& options, const std::strin
     FE_TRY(auto tensor, Tensor::make(port.dtype, port.dims));
     out.push_back(outputs.emplace_back(std::move(tensor)).data());
   }
-  FE_CHECK(program.run(&context, in, out));  // memory is touched, and threads are awake
+  FE_CHECK(program.run(&context, in, out));  // a first run touches the memory and wakes the threads
   FE_TRY(auto round, run(program, context, in, out));
   double least = round.least;
   while (round.disturbed() && repeated_ < most_repeated) {
@@ -207,17 +211,18 @@ Result<fe_target_numbers> measure_numbers(Meter& meter, const core::CompileOptio
   using core::schedule::Feature;
   auto result = core::abi::sized<fe_target_numbers>();
   FE_TRY(const auto devices, core::runtime::open_devices(options.device, meter.session().registry()));
-  // What is measured is not to depend on what was measured before.
+  // The results must not depend on earlier measurements.
   auto one = options;
   one.threads = 1;
   one.without.add(Feature::split);
-  // What is seen of a device with memory of its own is all its workers together, behind copies; how many it has, and what one does, it
-  // states.
+  // For a device with memory of its own, only the performance of all its workers together can be measured,
+  // including copies. The device itself states the number of workers and the performance of one.
   const bool is_host = devices.back()->host_memory;
   if (is_host) {
     meter.show("measuring one worker");
     result.workers =
-        core::runtime::Pool::process().workers();  // of the machine: programs are cut for all of it
+        // of the machine: programs are divided for all of its workers
+        core::runtime::Pool::process().workers();
     const int64_t step = std::max<int64_t>(1, core::runtime::numbers_of(devices).line_bytes / 4);
     FE_TRY(const double read, meter.time(one, read_text(most_bytes / 4)));
     result.bandwidth = std::llround(static_cast<double>(most_bytes) / read);
@@ -249,7 +254,8 @@ Result<core::observe::Peaks> measure_peaks(Meter& meter, const core::CompileOpti
     FE_TRY(const double read, meter.time(options, read_text(bytes / 4)));
     peaks.bandwidth.push_back({bytes, static_cast<double>(bytes) / std::min(copied, read)});
   }
-  // Small sizes are slowed down by the launch, which is no limit of the memory.
+  // The launch dominates small sizes, which says nothing about the memory; a smaller size is at least as fast
+  // as a larger one.
   for (size_t k = peaks.bandwidth.size(); k-- > 1;)
     peaks.bandwidth[k - 1].per_second =
         std::max(peaks.bandwidth[k - 1].per_second, peaks.bandwidth[k].per_second);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a device reaches at most, measured with compiled kernels.
+// The peak performance of a device, measured with compiled kernels.
 #pragma once
 
 #include <optional>
@@ -13,27 +13,28 @@
 
 namespace ferrite::cli {
 
-/// Times graphs, and notices where something else kept the machine busy meanwhile.
+/// Times graphs, and notices when other programs kept the machine busy meanwhile.
 class Meter {
  public:
-  /// Both outlive it.
+  /// Keeps references to both arguments.
   Meter(const core::Session& session, Progress& progress) : session_(session), progress_(progress) {}
 
   void show(std::string_view what) { progress_.update(what); }
   const core::Session& session() const { return session_; }
-  /// The least seconds that a run of the graph takes. Where that was disturbed it is measured again, for some seconds in all. Errors
-  /// are those of compiling and running. `kernels`: that it is to be, 0 for any number; 0 seconds where it is another number of them.
+  /// The least time of a run of the graph, in seconds. A disturbed measurement is repeated, for a few seconds
+  /// in total. Errors are those of compiling and running. `kernels`: the number of kernels that the graph
+  /// must give, 0 for any; the result is 0 where the number differs.
   Result<double> time(const core::CompileOptions& options, const std::string& text, size_t kernels = 0);
-  /// FE-T48, a warning: what was disturbed until now, and how; none where nothing was.
+  /// FE-T48, a warning: the disturbances so far; none where there were none.
   std::optional<Error> disturbance() const;
 
  private:
   /// Runs for some tenths of a second.
   struct Round {
     double least = 0;   ///< seconds of a run
-    double wall = 0;    ///< seconds of all of them
-    double waited = 0;  ///< of the time that threads had, what they waited for a processor
-    double apart = 0;   ///< by which the least of one half of the runs is more than that of the other half
+    double wall = 0;    ///< seconds of all runs
+    double waited = 0;  ///< the part of the threads' time during which they waited for a processor
+    double apart = 0;   ///< the relative difference between the least times of the two halves of the runs
     bool disturbed() const;
   };
   static Result<Round> run(const core::Program& program, core::runtime::Executable::Context& context,
@@ -43,16 +44,16 @@ class Meter {
   Progress& progress_;
   double repeated_ = 0;  ///< seconds
   size_t measured_ = 0, disturbed_ = 0;
-  double waited_ = 0, apart_ = 0;  ///< the most of those that were
+  double waited_ = 0, apart_ = 0;  ///< the largest values of disturbed rounds
 };
 
-/// The numbers of the device by which kernels are made, as far as they can be measured so that they are the same the next
-/// time: how many workers the machine has, rates of one worker, and what it takes until dividing a kernel pays. 0: not measured.
-/// Takes seconds. Errors are those of compiling and running.
+/// The device's numbers that guide the generation of kernels, as far as they can be measured reproducibly:
+/// the number of workers, the rates of one worker, and the cost of dividing a kernel. 0: not measured. Takes
+/// seconds. Errors are those of compiling and running.
 Result<fe_target_numbers> measure_numbers(Meter& meter, const core::CompileOptions& options);
 
-/// The highest rates of several sizes: matrix products for operations, reading and copying for bandwidth. Takes seconds.
-/// Errors are those of compiling and running.
+/// The highest rates over several sizes: matrix products for operations, reading and copying for bandwidth.
+/// Takes seconds. Errors are those of compiling and running.
 Result<core::observe::Peaks> measure_peaks(Meter& meter, const core::CompileOptions& options);
 
 }  // namespace ferrite::cli

@@ -41,7 +41,7 @@ constexpr std::array<TypeCode, 14> type_codes = {{{"|b1", DType::bool_},
                                                   {"<c8", DType::c64_},
                                                   {"<c16", DType::c128_}}};
 
-/// The header is a literal of Python: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+/// The header is a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 class Header {
  public:
   explicit Header(std::string_view text) : rest_(text) {}
@@ -106,7 +106,7 @@ class Header {
     rest_.remove_prefix(end + 1);
     return true;
   }
-  /// The list that describes records: its text, as it stands.
+  /// The list that describes records, as text.
   bool fields(std::string& text) {
     skip();
     if (rest_.empty() || rest_.front() != '[') return false;
@@ -206,7 +206,7 @@ Result<Tensor> read_npy(const std::string& path) {
                     "elements of type '{}' are not read; save as one of |b1 |i1 |u1 <i2 <u2 <i4 <u4 <i8 <u8 "
                     "<f2 <f4 <f8 <c8 <c16",
                     header.descr));
-  // The sizes are compared before memory is taken for them.
+  // The sizes are compared before memory is allocated for them.
   int64_t bytes = bits_of(dtype) / 8;
   for (int64_t dim : header.shape)
     if (__builtin_mul_overflow(bytes, dim, &bytes)) return damaged("its shape is too large");

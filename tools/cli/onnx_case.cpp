@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One directory of ONNX test data in this process; onnx-test starts it so that nothing it does harms the others.
+// Runs one directory of ONNX test data in this process; onnx-test starts it as a child so that a crash does
+// not affect other cases.
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -45,8 +46,8 @@ Result<std::vector<Tensor>> read_tensors(const fs::path& folder, std::string_vie
   }
 }
 
-/// Some published tests carry data of another shape than their own model declares. FE-C24, unsupported, where the two files
-/// say so; an importer that reads a shape wrongly is none of this.
+/// Some published tests have data of another shape than their own model declares. FE-C24, unsupported, where
+/// the two files disagree. This is no error of the importer; a wrong shape from the importer is not excused.
 Result<void> check_agreement(std::span<const DeclaredInput> declared, std::string_view name,
                              const Tensor& given, const std::string& file) {
   for (const auto& input : declared) {
@@ -63,7 +64,7 @@ Result<void> check_agreement(std::span<const DeclaredInput> declared, std::strin
   return {};
 }
 
-/// Empty where the results are right, else what is wrong.
+/// Empty where the results are right, else the error.
 Result<std::string> run_data_set(OpenModel& opened, std::span<const DeclaredInput> declared,
                                  const fs::path& folder) {
   FE_TRY(auto inputs, read_tensors(folder, "input"));

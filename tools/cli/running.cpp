@@ -17,7 +17,7 @@ PipelineOptions pipeline_for(PipelineOptions pipeline, const std::string& path, 
 
 namespace {
 
-/// Whether a plugin that is loaded has devices of each of the kinds.
+/// Whether a loaded plugin supports devices of each of these kinds.
 bool are_known(const std::string& names, const core::plugin::Registry& registry) {
   return std::ranges::all_of(core::runtime::kinds_of(names), [&](const std::string& kind) {
     return kind == core::runtime::interpreter_name ||
@@ -27,8 +27,8 @@ bool are_known(const std::string& names, const core::plugin::Registry& registry)
   });
 }
 
-/// Whether devices of these names are here. An error about a kind that is not known says of each kind that is why it is not here, which the
-/// plugins of all of them are loaded for.
+/// Checks that devices of these names are present. An error about an unknown kind gives for each known kind
+/// the reason why it is absent; the plugins of all kinds are loaded for this.
 Result<void> check_devices(const PipelineOptions& pipeline, const std::string& names,
                            const core::plugin::Registry& registry, std::string_view not_here) {
   const bool here = pipeline.targets.empty();
@@ -58,7 +58,8 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
   opened.compile.observation = observation;
   FE_TRY(opened.session, core::Session::open(read));
   if (observation) observation->add({"session", "open plugins", start, core::observe::Clock::now(), 0, {}});
-  // Stages before `fuse` need no device, but a name that was given must be one; for targets it need not be here.
+  // Stages before `fuse` need no device, but a given name must be a device's; for targets the device may be
+  // absent.
   if (!device.device.empty())
     FE_CHECK(check_devices(pipeline, device.device, opened.session->registry(), not_here));
   opened.check = check.make(*opened.session);
@@ -69,7 +70,9 @@ Result<OpenModel> open_model(const PipelineOptions& pipeline, const DeviceOption
 
 void note_passed_over(const OpenModel& opened, const core::CompileStats& stats) {
   if (stats.passed_over.empty() || opened.compile.device_chosen || core::log::enabled("plugins")) return;
-  fmt::print(stderr, "ferrite: note: of no use here: {}, which the package prefers; --log plugins says why\n",
+  fmt::print(stderr,
+             "ferrite: note: not usable on this machine: {}, which the package prefers; --log plugins gives "
+             "the reasons\n",
              fmt::join(stats.passed_over, ", "));
 }
 

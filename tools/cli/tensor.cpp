@@ -22,7 +22,7 @@ class Generator {
   }
   /// In (0, 1].
   double uniform() { return static_cast<double>((bits() >> 11) + 1) * 0x1p-53; }
-  /// Two of N(0, 1) a time, by Box and Muller's transform.
+  /// Two numbers of N(0, 1) at a time, by Box and Muller's transform.
   double normal() {
     if (has_spare_) {
       has_spare_ = false;
@@ -40,7 +40,7 @@ class Generator {
   bool has_spare_ = false;
 };
 
-/// A float of any descriptor up to 8 bits from its bits.
+/// The value of a float of any type of up to 8 bits.
 double small_float_value(const DTypeInfo& info, uint32_t bits) {
   if (is_f8(info.dtype)) return f8_value(info.dtype, static_cast<uint8_t>(bits));
   if (info.mantissa == 0) return bits == 0xff ? std::nan("") : std::ldexp(1.0, static_cast<int>(bits) - 127);
@@ -54,7 +54,7 @@ double small_float_value(const DTypeInfo& info, uint32_t bits) {
   return negative ? -value : value;
 }
 
-/// The bits whose value is nearest; there are at most 256 to try.
+/// The bits of the nearest value; at most 256 values are tried.
 uint32_t small_float_bits(const DTypeInfo& info, double value) {
   uint32_t best = 0;
   double least = HUGE_VAL;
@@ -68,7 +68,7 @@ uint32_t small_float_bits(const DTypeInfo& info, double value) {
   return best;
 }
 
-/// Bits of element k of a type of at most 64 bits.
+/// The bits of element k of a type of at most 64 bits.
 uint64_t bits_at(const Tensor& tensor, int64_t k) {
   const int width = bits_of(tensor.dtype);
   const auto bytes = tensor.bytes();
@@ -197,7 +197,7 @@ std::string difference(const Tensor& actual, const Tensor& expected, Tolerance t
   for (int64_t k = 0; k < actual.elements(); ++k) {
     double a = actual.number(k), b = expected.number(k), excess = 0;
     if (exact) {
-      // Bits, because a double does not hold every i64; any byte but 0 is a true bool.
+      // Bits are compared because a double cannot represent every i64; any nonzero byte is true.
       bool same = actual.dtype == DType::bool_ ? a == b : bits_at(actual, k) == bits_at(expected, k);
       excess = same ? 0 : std::max(std::fabs(a - b), 1.0);
     } else if (!(a == b || (std::isnan(a) && std::isnan(b)))) {

@@ -19,7 +19,8 @@ struct Tensor {
   DType dtype = DType::none;
   std::vector<int64_t> dims;
 
-  /// Zeroed, aligned to 64 bytes. FE-X36 where there is not so much memory, FE-X32 where the shape is too large to count.
+  /// Zeroed, aligned to 64 bytes. FE-X36 where memory is insufficient, FE-X32 where the shape's size
+  /// overflows.
   static core::Result<Tensor> make(DType dtype, std::vector<int64_t> dims);
 
   int64_t elements() const { return elements_; }
@@ -28,7 +29,7 @@ struct Tensor {
   void* data() { return data_.get(); }
   const void* data() const { return data_.get(); }
 
-  /// Element k as a number; complex numbers by their real part, i64 and u64 with the precision of a double.
+  /// Element k as a number; of complex numbers the real part; i64 and u64 with the precision of a double.
   double number(int64_t k) const;
 
  private:
@@ -40,19 +41,20 @@ struct Tensor {
   int64_t elements_ = 0;
 };
 
-/// Files that know no bf16 or 8-bit floats hold them as unsigned integers: gives the tensor the dtype `wanted` where it is
-/// such a float and the tensor is unsigned of the same width.
+/// Files without bf16 or 8-bit floats store these as unsigned integers. Changes the tensor's dtype to
+/// `wanted` where that is such a float and the tensor is unsigned of the same width.
 void adopt_raw_floats(Tensor& tensor, DType wanted);
 
-/// Floats are N(0, 1), integers and bool are 0 or 1 with equal odds. The same seed gives the same elements on every machine.
+/// Floats are N(0, 1); integers and bool are 0 or 1 with equal probability. The same seed gives the same
+/// elements on every machine.
 void fill_random(Tensor& tensor, uint64_t seed);
 
 struct Tolerance {
   double relative = 0, absolute = 0;
 };
-/// How far results of a dtype may be off from ONNX's reference: exact for integers and bool.
+/// The tolerance for results of a dtype against ONNX's reference: exact for integers and bool.
 Tolerance tolerance_of(DType dtype);
-/// Empty where they agree, else the first and the worst difference in words. NaN equals NaN.
+/// Empty where they agree, else a text with the first and the worst difference. NaN equals NaN.
 std::string difference(const Tensor& actual, const Tensor& expected, Tolerance tolerance);
 
 }  // namespace ferrite::cli

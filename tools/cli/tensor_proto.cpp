@@ -97,7 +97,7 @@ std::optional<Item> next_item(Wire& wire) {
   return item;
 }
 
-/// A repeated integer, packed or one a field.
+/// Appends a repeated integer, packed or one for each field.
 bool append_varints(const Item& item, std::vector<uint64_t>& values) {
   if (!item.is_bytes) {
     values.push_back(item.number);
@@ -154,7 +154,7 @@ bool read_message(std::string_view bytes, Message& message) {
   return true;
 }
 
-/// Calls body(bytes) for each length-delimited value of a field, as far as the message can be read.
+/// Calls body(bytes) for each length-delimited value of a field, up to the first error in the message.
 template <class Body>
 void each_message(std::string_view message, uint32_t field, const Body& body) {
   Wire wire(message);
@@ -165,7 +165,7 @@ void each_message(std::string_view message, uint32_t field, const Body& body) {
   }
 }
 
-/// A TensorShapeProto.Dimension: its dim_value, or -1.
+/// The size of a TensorShapeProto.Dimension: its dim_value, or -1.
 int64_t dim_of(std::string_view message) {
   Wire wire(message);
   int64_t size = -1;
@@ -194,7 +194,7 @@ Result<NamedTensor> read_tensor_proto(std::string_view bytes, const std::string&
   if (message.external) return unsupported("elements in another file");
   const DType dtype = data_types[message.data_type];
   std::vector<int64_t> shape(message.dims.begin(), message.dims.end());
-  // The sizes are compared before memory is taken for them.
+  // The sizes are compared before memory is allocated for them.
   int64_t count = 1;
   for (int64_t dim : shape)
     if (dim < 0 || __builtin_mul_overflow(count, dim, &count))
@@ -205,7 +205,7 @@ Result<NamedTensor> read_tensor_proto(std::string_view bytes, const std::string&
   const auto needed = static_cast<uint64_t>(bytes_of(dtype, count));
   const bool fixed = dtype == DType::f32_ || dtype == DType::f64_ || class_of(dtype) == FE_CLASS_COMPLEX;
   const std::string* contents = message.has_raw ? &message.raw : fixed ? &message.fixed : nullptr;
-  // Integers come one a value; those of 4 bits two in one.
+  // Each value is one integer, except that two 4-bit integers share one.
   const uint64_t given = contents ? contents->size()
                          : bits_of(dtype) < 8
                              ? message.integers.size()

@@ -15,19 +15,19 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-/// FE-C20 where the bytes are no TensorProto or contradict themselves; FE-C21 for strings, external data and types that are
-/// not known. `where` is for messages.
+/// FE-C20 where the bytes are no TensorProto or contradict themselves; FE-C21 for strings, external data and
+/// unknown types. `where` is for messages.
 core::Result<NamedTensor> read_tensor_proto(std::string_view bytes, const std::string& where);
 
-/// What a model declares for an input.
+/// A model's declaration of an input.
 struct DeclaredInput {
   std::string name;
   bool ranked = false;
   std::vector<int64_t> dims;  ///< -1: open
 };
 
-/// The inputs that the bytes of an ONNX model declare, read here and not by an importer, so that a test can tell a model that
-/// its data contradict from an importer that is wrong. Empty where the bytes are no model.
+/// The inputs that the bytes of an ONNX model declare. They are read here and not by an importer, so that a
+/// test can tell a model that its data contradict from a wrong importer. Empty where the bytes are no model.
 std::vector<DeclaredInput> declared_inputs(std::string_view model);
 
 }  // namespace ferrite::cli

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t sampled_graphs = 60, hostile_graphs = 12;
 constexpr int64_t most_points = 20'000'000;  // of a graph that is interpreted
 
-/// A policy that is called with longer structs than this version has.
+/// A policy that is called with longer structs than those of this version.
 class Enlarging {
  public:
   explicit Enlarging(const fe_fusion_policy& real) : real_(real), table_(real) {
@@ -88,7 +88,7 @@ std::optional<loop::LoopProgram> program_of(graph::Graph& graph, const plugin::R
   return std::move(*program);
 }
 
-/// The groups that the policies leave, which are legal.
+/// The groups that the policies leave, after checking that they are legal.
 Result<schedule::Schedule> schedule_by(const Policies& policies, const loop::LoopProgram& program,
                                        size_t* decided = nullptr) {
   Ledger ledger;
@@ -113,9 +113,9 @@ Verdict check_larger(const Policies& policies, std::vector<graph::Graph> graphs,
       Enlarging enlarging(*policy.table);
       const auto given = schedule_by({{enlarging.table(), policy.plugin}}, *program);
       if (!enlarging.intact())
-        return error(
-            FE_EINVALID, "FE-P46",
-            "it writes behind the structs that it is given: use their 'size', and that of this version");
+        return error(FE_EINVALID, "FE-P46",
+                     "it writes past the end of the structs that it is given: use their 'size', and that of "
+                     "this version");
       if (!given || schedule::print(*given) != schedule::print(expected))
         return error(FE_EINVALID, "FE-P46", "with structs of a later version it decides otherwise on {}",
                      graph.name());
@@ -152,7 +152,7 @@ Verdict check_schedules(const Policies& policies, const std::vector<graph::Graph
       return outputs;
     };
     const auto difference = validate::compare(*before, run, validate::ordinary_contents, seed);
-    if (!difference) {  // the inputs suit no op of it
+    if (!difference) {  // the inputs are valid for no op of the graph
       skipped.failed(difference.error());
       continue;
     }
@@ -166,7 +166,7 @@ Verdict check_schedules(const Policies& policies, const std::vector<graph::Graph
       fmt::format("{}{}, {}", counted(tried, "graph"), skipped.and_text(), counted(decided, "decision")));
 }
 
-/// The kernels of graphs, each statement one.
+/// The kernels of graphs, with one statement each.
 std::vector<kernel::FlatKernel> kernels_of(std::vector<graph::Graph> graphs,
                                            const plugin::Registry& registry) {
   std::vector<kernel::FlatKernel> result;
@@ -186,7 +186,7 @@ std::vector<kernel::FlatKernel> kernels_of(std::vector<graph::Graph> graphs,
   return result;
 }
 
-/// What a model says of a kernel: a time, or why it says none.
+/// A model's cost of a kernel as text: a time, or the reason why it gives none.
 Result<std::string> cost_of(const fe_cost_model& model, std::string_view device,
                             const kernel::FlatKernel& kernel, bool larger, bool& intact) {
   auto args = abi::sized<fe_cost_args>();
@@ -210,7 +210,7 @@ Result<std::string> cost_of(const fe_cost_model& model, std::string_view device,
   return fmt::format("{:a} s, {:a} operations, {} bytes", out.seconds, out.operations, out.bytes);
 }
 
-/// Asks twice, the second time with structs of a later version where `larger`.
+/// Asks twice; where `larger`, the second time with structs of a later version.
 Verdict check_costs(const fe_cost_model& model, std::string_view device,
                     const std::vector<kernel::FlatKernel>& kernels, bool larger) {
   size_t known = 0;
@@ -219,9 +219,9 @@ Verdict check_costs(const fe_cost_model& model, std::string_view device,
     FE_TRY(const auto first, cost_of(model, device, kernel, false, intact));
     const auto second = cost_of(model, device, kernel, larger, intact);
     if (!intact)
-      return error(
-          FE_EINVALID, "FE-P46",
-          "it writes behind the structs that it is given: use their 'size', and that of this version");
+      return error(FE_EINVALID, "FE-P46",
+                   "it writes past the end of the structs that it is given: use their 'size', and that of "
+                   "this version");
     if (!second || *second != first)
       return error(FE_EINVALID, larger ? "FE-P46" : "FE-P50", "{} it says otherwise of {}",
                    larger ? "with structs of a later version" : "asked twice", kernel.entry);
@@ -248,7 +248,7 @@ void with_kernels(const CheckOptions& options, const Subject& subject, Runner& r
   }
 }
 
-/// A table of two rows, with structs of this version and of a later one.
+/// Sends a table of two rows, with structs of this version and of a later one.
 Verdict check_sink(const fe_metric_sink& sink) {
   const std::array<fe_string, 2> columns = {abi::string(std::string_view("model")),
                                             abi::string(std::string_view("kernels"))};
@@ -269,7 +269,7 @@ Verdict check_sink(const fe_metric_sink& sink) {
   return {};
 }
 
-/// A check of all policies of the plugin over graphs; none where it has no policy.
+/// Runs a check over all policies of the plugin on graphs; none where it has no policy.
 template <class Check>
 void with_graphs(const CheckOptions& options, const Subject& subject, Runner& runner, std::string_view what,
                  size_t count, Check check) {

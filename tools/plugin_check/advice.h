@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Fusion policies and cost models over the loop programs of sampled graphs, and metric sinks: L2 and L3.
+// Fusion policies and cost models on the loop programs of sampled graphs, and metric sinks: L2 and L3.
 #pragma once
 
 #include "tools/plugin_check/levels.h"
@@ -8,10 +8,10 @@ namespace ferrite::core::plugin_check {
 
 class Subject;
 
-/// L2: all of them with structs of a later version.
+/// L2: calls all of them with structs of a later version.
 void check_hostile_advice(const CheckOptions& options, const Subject& subject, Runner& runner);
-/// L3: schedules by the policies are legal, the same each time, and compute what the interpreter does without them. Costs are times,
-/// the same each time.
+/// L3: schedules by the policies are legal, deterministic, and compute the same as the interpreter does
+/// without them. Costs are valid times and deterministic.
 void check_advice(const CheckOptions& options, const Subject& subject, Runner& runner);
 
 }  // namespace ferrite::core::plugin_check

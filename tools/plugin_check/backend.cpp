@@ -29,7 +29,7 @@ uint64_t hash_of(const KernelCell& cell, const KernelCase& kernel) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-/// One in ten by their hash, and at least one.
+/// One case in ten by hash, and at least one.
 std::vector<KernelCase> sampled(const KernelCell& cell, bool all) {
   auto cases = cases_of(cell);
   if (all || cases.empty()) return cases;
@@ -43,7 +43,8 @@ std::vector<KernelCase> sampled(const KernelCell& cell, bool all) {
   return cases;
 }
 
-/// The table as it grows. A name's cells are failed until it is through, so that what kills the process stays so.
+/// The table while it is filled. A name's cells count as failed until all of its cases are done, so that a
+/// case that kills the process leaves them failed.
 class Table {
  public:
   Table(std::string path, runtime::CapabilityTable table, bool resumed)
@@ -67,7 +68,7 @@ struct Backend {
   const fe_provider* provider = nullptr;
   const fe_runtime* runtime = nullptr;
   std::string kind;
-  bool own_runtime = false;  ///< the plugin's that is checked
+  bool own_runtime = false;  ///< the runtime belongs to the checked plugin
 };
 
 std::vector<Backend> backends_of(const Subject& subject) {
@@ -99,8 +100,7 @@ Verdict check_device(const fe_provider& provider, const runtime::Device& device)
   if (first.empty())
     return error(FE_EINVALID, "FE-P52",
                  "the provider has no fingerprint: code of another version of it would be taken for its own");
-  if (first != second)
-    return error(FE_EINVALID, "FE-P52", "the provider's fingerprint is another one each time");
+  if (first != second) return error(FE_EINVALID, "FE-P52", "the provider's fingerprint differs each time");
   return Verdict::passed(device.name);
 }
 
@@ -143,7 +143,7 @@ Verdict check_memory(const runtime::Device& device) {
   for (uint64_t bytes : {uint64_t{1}, uint64_t{100}, uint64_t{small_bytes}}) {
     const auto small = allocate(device, bytes);
     if (small.status != FE_OK || !small.data)
-      return error(FE_EINVALID, "FE-P52", "{} bytes of memory cannot be had", bytes);
+      return error(FE_EINVALID, "FE-P52", "{} bytes of memory cannot be allocated", bytes);
     const bool aligned = reinterpret_cast<uintptr_t>(small.data) % alignment == 0;
     release(device, small.data);
     if (!aligned)
@@ -154,16 +154,17 @@ Verdict check_memory(const runtime::Device& device) {
   const auto large = allocate(device, too_many_bytes);
   if (large.status == FE_OK && large.data) {
     release(device, large.data);
-    return error(FE_EINVALID, "FE-P52", "2^60 bytes of memory are given, which there cannot be");
+    return error(FE_EINVALID, "FE-P52", "2^60 bytes of memory are allocated, which is impossible");
   }
   const auto after = allocate(device, small_bytes);
   if (after.status != FE_OK || !after.data)
-    return error(FE_EINVALID, "FE-P52", "after memory ran out once, {} bytes cannot be had", small_bytes);
+    return error(FE_EINVALID, "FE-P52", "after memory ran out once, {} bytes cannot be allocated",
+                 small_bytes);
   release(device, after.data);
   return {};
 }
 
-/// All samples of a name; the verdict of each of its cells goes to the table.
+/// Runs all samples of a name; the verdict of each of its cells goes to the table.
 Verdict check_name(const std::string& name, const runtime::Devices& devices, const CheckOptions& options,
                    Table& table, const Runner& runner) {
   std::map<DType, runtime::Verdict> verdicts;
@@ -200,8 +201,8 @@ Verdict check_name(const std::string& name, const runtime::Devices& devices, con
       ++declined_here;
       reason = result->reason;
     }
-    // A cell is declined where all of its cases are: of others, the provider is asked kernel by kernel, and what it declines goes to
-    // another device.
+    // A cell is declined only if all of its cases are. For other cells, the provider is asked kernel by
+    // kernel, and the kernels that it declines go to another device.
     if (declined_here == of_cell && of_cell > 0) verdict = runtime::Verdict::declined;
     passed += verdict == runtime::Verdict::passed;
     if (declined_here > 0)
@@ -250,8 +251,8 @@ Verdict check_repeatable(const runtime::Devices& devices) {
   return Verdict::passed(counted(compared, "kernel"));
 }
 
-/// The conformance list, and with it the table of capabilities. Providers of regions and of libraries take programs apart instead
-/// (check_programs).
+/// Runs the conformance list, which also fills the table of capabilities. Providers of regions and of
+/// libraries are checked on whole programs instead (check_programs).
 void check_kernels(const Backend& backend, const std::string& prefix,
                    const std::shared_ptr<runtime::Device>& device, const CheckOptions& options,
                    const Subject& subject, Runner& runner) {
@@ -291,7 +292,8 @@ void check_backends(const CheckOptions& options, const Subject& subject, Runner&
                                             abi::view(provider.table->device_kind)));
       });
   for (const auto& backend : backends) {
-    // Of somebody else's device nothing is the plugin's merit.
+    // On another plugin's device, the plugin provides the code only, so the check is named after the
+    // provider.
     const std::string prefix = backend.own_runtime
                                    ? fmt::format("backend {}: ", backend.kind)
                                    : fmt::format("provider {}: ", abi::view(backend.provider->id));

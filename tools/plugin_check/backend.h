@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// L3 of backends: a provider with the runtime that launches what it makes, over the conformance list.
+// L3 of backends: a provider together with the runtime that launches its code, over the conformance list.
 #pragma once
 
 #include <memory>
@@ -15,31 +15,36 @@ namespace ferrite::core::plugin_check {
 
 class Subject;
 
-/// Every provider of the plugin for which a runtime is loaded, and every runtime of it for which a provider is. Writes the table
-/// of capabilities where options.capabilities asks for it; a check that ends the process leaves its cells as failed there.
+/// Checks every provider of the plugin for which a runtime is loaded, and every runtime of it for which a
+/// provider is. Writes the table of capabilities where options.capabilities requests it; a check that kills
+/// the process leaves its cells as failed there.
 void check_backends(const CheckOptions& options, const Subject& subject, Runner& runner);
 
-/// What a case gave.
+/// The result of a case.
 struct CaseResult {
   bool declined = false;
-  std::string reason;  ///< why it was declined
-  double ulp = 0;      ///< the worst element, in units in the last place
+  std::string reason;  ///< the reason why it was declined
+  double ulp = 0;      ///< of the worst element, in units in the last place
 };
 
-/// Compiles and runs one case on memory that ends at an inaccessible page, in arenas with red zones, and compares it with the interpreter.
-/// FE-P52 where it is wrong; the codes of compiling and running otherwise.
+/// Compiles and runs one case on memory that ends at an inaccessible page, in arenas with red zones, and
+/// compares it with the interpreter. FE-P52 where the result is wrong; otherwise the codes of compiling and
+/// running.
 Result<CaseResult> run_case(const KernelCase& kernel, const runtime::Devices& devices, uint64_t seed);
 
-/// The schedule of a case: each statement is a kernel, but for cases that are fused, by the devices' numbers.
+/// The schedule of a case by the devices' numbers: each statement is a kernel, except in cases that are
+/// fused.
 Result<schedule::Schedule> schedule_of(const KernelCase& kernel, const runtime::Devices& devices);
 
 /// Elements for an input of a case.
 validate::Tensor values_of(DType dtype, int64_t count, Values values, validate::Random& random);
 
-/// How far an element is off: infinite where the bits of integers differ or only one is NaN.
+/// The difference of two elements in units in the last place; infinite where the bits of integers differ or
+/// only one element is NaN.
 double ulp_between(DType dtype, const std::byte* expected, const std::byte* actual);
 
-/// Providers of regions and of libraries: sampled graphs of which they take a part, against the interpreter.
+/// Checks providers of regions and of libraries: sampled graphs of which they run a part, against the
+/// interpreter.
 void check_programs(const CheckOptions& options, const Subject& subject, Runner& runner);
 
 }  // namespace ferrite::core::plugin_check

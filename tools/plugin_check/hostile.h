@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// L2: a plugin among peers that are newer, that refuse, and that call from two threads. What it must do is come back, leave
-// nothing behind, and say what it says elsewhere.
+// L2: calls a plugin as peers do that are newer, that reject calls, and that use two threads. The plugin has
+// to return from each call, leak nothing, and give the same results as otherwise.
 #pragma once
 
 #include <array>
@@ -24,21 +24,22 @@ namespace ferrite::core::plugin_check {
 
 class Subject;
 
-/// The plugin's `create`, with a host that is newer and one that refuses its calls.
+/// Calls the plugin's `create`, with a host that is newer and with one that rejects its calls.
 void check_creation(const CheckOptions& options, const Subject& subject, Runner& runner);
-/// Type rules, decompositions and lowerings, over the samples of their ops.
+/// Calls type rules, decompositions and lowerings, over the samples of their ops.
 void check_hostile_ops(const CheckOptions& options, const Subject& subject, Runner& runner);
-/// Passes and predicates of rules, over sampled graphs.
+/// Calls passes and predicates of rules, over sampled graphs.
 void check_hostile_passes(const CheckOptions& options, const Subject& subject, Runner& runner);
-/// Importers, over the sample models that are given: cut short, changed, refused.
+/// Calls importers on the given sample models: truncated, changed, rejected.
 void check_hostile_importers(const CheckOptions& options, const Subject& subject, Runner& runner);
-/// Providers, over damaged kernels and sinks that are full.
+/// Calls providers with damaged kernels and sinks that are full.
 void check_hostile_backends(const Subject& subject, Runner& runner);
 
 inline constexpr size_t poison_bytes = 48;
 inline constexpr std::byte poison{0xA5};
 
-/// A struct as a peer of a later version would give it: longer than this version knows, with poison in what is unknown.
+/// A struct as a peer of a later version gives it: longer than this version's, with poison in the unknown
+/// part.
 template <abi::SizeLed T>
 class Enlarged {
  public:
@@ -48,7 +49,7 @@ class Enlarged {
     get()->size = bytes_.size();
   }
   T* get() { return reinterpret_cast<T*>(bytes_.data()); }
-  /// Whether nobody wrote behind what this version has.
+  /// Whether nothing was written past the end of this version's struct.
   bool intact() const {
     for (size_t k = sizeof(T); k < bytes_.size(); ++k)
       if (bytes_[k] != poison) return false;
@@ -59,7 +60,7 @@ class Enlarged {
   alignas(16) std::array<std::byte, (sizeof(T) + 15) / 16 * 16 + poison_bytes> bytes_;
 };
 
-/// The same for the elements of an array: their stride is larger, too.
+/// The same for the elements of an array, whose stride is larger, too.
 template <abi::SizeLed T>
 class EnlargedArray {
  public:
@@ -72,11 +73,11 @@ class EnlargedArray {
   std::vector<Enlarged<T>> items_;
 };
 
-/// A table of the host whose calls are counted, and one of which is refused.
+/// A table of the host that counts calls and rejects one of them.
 template <class Table>
 class Refusing {
  public:
-  /// `failing`: which call is refused, from 1; 0: none.
+  /// `failing`: the number of the call that is rejected, from 1; 0: none.
   Refusing(const Table& real, size_t failing) : real_(&real), failing_(failing) {
     table_ = real;
     table_.self = this;
@@ -115,20 +116,21 @@ class Refusing {
 void wrap_all(Refusing<fe_graph_api>& table);
 void wrap_all(Refusing<fe_lower_api>& table);
 
-/// How a callback is treated, and what came of it.
+/// How a callback is called, and the outcome.
 struct Treatment {
-  bool larger = false;                     ///< structs and arrays are those of a later version
-  size_t refused = 0;                      ///< which call of the host is refused, from 1; 0: none
-  size_t calls = 0;                        ///< out: of the host
-  bool intact = true;                      ///< out: nothing was written behind what this version has
-  const graph::OpRegistry* ops = nullptr;  ///< decompositions: of the graph that they edit
+  bool larger = false;  ///< structs and arrays are those of a later version
+  size_t refused = 0;   ///< the number of the host call that is rejected, from 1; 0: none
+  size_t calls = 0;     ///< out: number of host calls
+  bool intact = true;   ///< out: nothing was written past the end of this version's structs
+  const graph::OpRegistry* ops = nullptr;  ///< for decompositions: the ops of the graph that they edit
 };
 
-/// The text of the graph after the pass ran over a copy of it. Errors are the pass's own.
+/// Runs the pass over a copy of the graph and returns its text. Errors are the pass's own.
 Result<std::string> run_treated(const plugin::PassEntry& pass, graph::Graph graph,
                                 const plugin::Registry& registry, Treatment& treatment);
 
-/// Does `work` in this thread and in another at once. It gives what is wrong, empty where nothing is: FE-P48 with the first.
+/// Runs `work` in this thread and in another at the same time. It returns an error text, empty on success:
+/// FE-P48 with the first one.
 inline Result<void> in_two_threads(const std::function<std::string()>& work) {
   std::array<std::string, 2> wrong;
   std::thread other([&] { wrong[1] = work(); });
@@ -140,7 +142,7 @@ inline Result<void> in_two_threads(const std::function<std::string()>& work) {
                "called from two threads at once {}: several models may compile at a time", fault);
 }
 
-/// Which calls are refused where there are `calls` of them: each, or `most` that are spread evenly.
+/// The numbers of the calls to reject out of `calls`: each one, or `most` that are evenly spread.
 inline std::vector<size_t> refused_calls(size_t calls, size_t most) {
   std::vector<size_t> result;
   for (size_t k = 0; k < std::min(calls, most); ++k)

@@ -18,13 +18,13 @@ namespace {
 constexpr size_t most_refused = 48;  // calls of one callback
 constexpr size_t thread_rounds = 3;
 
-/// A node of an op's samples, and the callbacks that the plugin has for it.
+/// A node of an op's samples, and the plugin's callbacks for it.
 struct Trial {
   const graph::OpInfo* op;
   const graph::Graph* graph;
   graph::NodeId node;
   bool own_op;                            ///< the plugin defines the op
-  const fe_lowering* lowering;            ///< of another op; null: the op's own
+  const fe_lowering* lowering;            ///< of another plugin's op; null: the op's own
   const fe_decomposition* decomposition;  ///< likewise
   std::string name() const { return fmt::format("{} of {}", op->name, graph->describe(node)); }
 };
@@ -47,7 +47,7 @@ class EnlargedInstance {
   Enlarged<fe_instance> instance_;
 };
 
-/// The types that a type rule gives, as text.
+/// The types that a type rule returns, as text.
 Result<std::string> infer(const graph::OpInfo& op, const fe_instance& instance, Treatment& treatment) {
   struct Collected {
     Treatment& treatment;
@@ -129,7 +129,7 @@ Result<std::string> lower(const Trial& trial, Treatment& treatment) {
   return loop::print(program);
 }
 
-/// The graph in which a decomposition stands instead of the node, as text.
+/// The graph in which a decomposition replaces the node, as text.
 Result<std::string> decompose(const Trial& trial, Treatment& treatment) {
   graph::Graph graph(*trial.graph);
   const graph::InstanceView view(graph, trial.node);
@@ -198,10 +198,10 @@ Verdict larger_structs(const std::vector<Trial>& trials, const graph::OpRegistry
       const auto given = run(callback, trial, larger, ops);
       ++calls;
       if (!larger.intact)
-        return error(
-            FE_EINVALID, "FE-P46",
-            "{}: it writes behind the structs that it is given: use their 'size', and that of this version",
-            trial.name());
+        return error(FE_EINVALID, "FE-P46",
+                     "{}: it writes past the end of the structs that it is given: use their 'size', and that "
+                     "of this version",
+                     trial.name());
       if (given != expected)
         return error(
             FE_EINVALID, "FE-P46",
@@ -258,7 +258,7 @@ Verdict two_threads(const std::vector<Trial>& trials, const graph::OpRegistry& o
   return Verdict::passed(counted(expected.size() * 2 * thread_rounds, "call"));
 }
 
-/// Operands and attributes as no model should have them: the type rule gives types or says what is wrong, and comes back.
+/// Operands and attributes that no model should have: the type rule must return types or an error.
 class OddInstances {
  public:
   explicit OddInstances(const Trial& trial)
@@ -303,7 +303,7 @@ class OddInstances {
     std::vector<fe_value_view> operands;
     for (size_t j = 0; j < view_.get()->operands.count; ++j)
       operands.push_back(abi::element<fe_value_view>(view_.get()->operands, j));
-    // Contents would not be those of the other type.
+    // The contents would not be those of the other type.
     operands[k].constant = FE_CONSTANT_NONE;
     operands[k].data = nullptr;
     operands[k].data_bytes = 0;
@@ -328,7 +328,7 @@ class OddInstances {
     fe_instance instance = *view_.get();
     instance.attrs = abi::array(attributes);
     call(instance);
-    // One element more, and none.
+    // One element more, and no elements.
     if (changed.kind != FE_ATTR_INTS) return;
     integers.push_back(value);
     changed.list = abi::array(integers);
@@ -391,7 +391,7 @@ void check_hostile_ops(const CheckOptions&, const Subject& subject, Runner& runn
     runner.run(name, [&]() -> Verdict {
       for (const auto& [op, lowering, decomposition] : trials.empty() ? wanted : decltype(wanted)()) {
         auto samples = samples_of(*op, registry.ops());
-        if (!samples) continue;  // L3 blames it
+        if (!samples) continue;  // L3 reports it
         for (auto& sample : *samples) {
           const auto& graph = *graphs.emplace_back(std::make_unique<graph::Graph>(std::move(sample)));
           for (const auto node : graph.nodes())

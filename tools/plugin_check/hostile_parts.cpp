@@ -34,7 +34,7 @@ void wrap_all(Refusing<fe_host>& table) {
   table.wrap<&fe_host::workers>();
 }
 
-/// Creates an instance and destroys it again; the kinds of its contributions, in order.
+/// Creates an instance and destroys it again; returns the kinds of its contributions, in order.
 Result<std::string> create_and_destroy(const fe_plugin_v0& plugin,
                                        const std::vector<graph::Attribute>& config, Treatment& treatment) {
   const auto host = plugin::make_host();
@@ -73,7 +73,7 @@ Result<std::string> create_and_destroy(const fe_plugin_v0& plugin,
   return text;
 }
 
-/// A model's graph as text, everything about the importer treated in some way.
+/// Imports a model and returns its graph as text, with the importer called as `treatment` says.
 Result<std::string> import(const fe_importer& importer, const std::string& path,
                            std::span<const std::byte> bytes, const plugin::Registry& registry,
                            Treatment& treatment) {
@@ -147,7 +147,7 @@ Result<std::string> import(const fe_importer& importer, const std::string& path,
   return text;
 }
 
-/// Calls `each` with the bytes cut short in `cuts` places and with `flips` single bytes changed.
+/// Calls `each` with the bytes truncated in `cuts` places and with `flips` single bytes changed.
 template <class Each>
 size_t damage(std::span<const std::byte> bytes, uint64_t seed, Each each) {
   for (size_t k = 0; k < cuts; ++k) each(bytes.first(bytes.size() * k / cuts));
@@ -163,8 +163,8 @@ size_t damage(std::span<const std::byte> bytes, uint64_t seed, Each each) {
   return cuts + flips;
 }
 
-/// A kernel of each kind of statement, and each that reads several buffers once more with the last of them constant: many
-/// libraries take nothing but a constant weight.
+/// A kernel of each kind of statement, and a second version of each that reads several buffers, with the last
+/// of them constant: many libraries support only constant weights.
 std::vector<loop::Kernel> sample_kernels() {
   std::vector<loop::Kernel> result;
   for (const auto& name : kernel_names()) {
@@ -185,14 +185,14 @@ std::vector<loop::Kernel> sample_kernels() {
   return result;
 }
 
-/// A kernel that a provider takes.
+/// A kernel that a provider supports.
 struct TakenKernel {
   std::vector<std::byte> proposed;
-  uint64_t candidate = 0;           ///< the cheapest that was proposed for it
+  uint64_t candidate = 0;           ///< the cheapest candidate for it
   std::vector<std::byte> compiled;  ///< with the layouts of that candidate
 };
 
-/// Nothing where the provider takes only a part of the kernel, or nothing of it.
+/// Nothing where the provider supports only a part of the kernel, or nothing of it.
 std::optional<TakenKernel> take(const runtime::Compiler& compiler, loop::Kernel kernel) {
   TakenKernel result;
   auto flat = kernel::flatten(kernel);
@@ -214,7 +214,7 @@ std::optional<TakenKernel> take(const runtime::Compiler& compiler, loop::Kernel 
   return {};
 }
 
-/// Proposes and compiles; the code. `full`: which write of code is refused, from 1.
+/// Proposes and compiles; returns the code. `full`: the number of the write of code that is rejected, from 1.
 Result<std::string> compile(const runtime::Compiler& compiler, const TakenKernel& kernel, bool larger,
                             size_t full, size_t& writes, bool& intact) {
   struct Proposals {
@@ -274,7 +274,7 @@ Result<std::string> compile(const runtime::Compiler& compiler, const TakenKernel
   return compile(compiler, kernel, false, 0, writes, intact);
 }
 
-/// A device of the plugin's provider, or why there is none.
+/// A device of the plugin's provider, or the reason why there is none.
 Result<std::shared_ptr<runtime::Device>> device_of(const Subject& subject, const fe_provider& provider) {
   FE_TRY(auto device, runtime::Device::open(abi::string(provider.device_kind), subject.registry()));
   if (!device->compiler(provider))
@@ -297,7 +297,7 @@ void check_creation(const CheckOptions& options, const Subject& subject, Runner&
     const auto given = create_and_destroy(*plugin, config, larger);
     if (!larger.intact || !given || *given != expected)
       return error(FE_EINVALID, "FE-P46", "with a host of a later version the plugin {}",
-                   !larger.intact ? "writes behind the structs that it is given"
+                   !larger.intact ? "writes past the end of the structs that it is given"
                    : given        ? "contributes something else"
                                   : "cannot be created: " + given.error().text);
     return {};
@@ -325,7 +325,7 @@ void check_hostile_importers(const CheckOptions& options, const Subject& subject
   for (const auto& entry : registry.importers()) {
     const bool own = entry.plugin == &subject.plugin();
     const auto& importer = *entry.table;
-    // What the plugin reads of another's format is called by that importer.
+    // The plugin's handlers for another plugin's format are called by that importer.
     if (!own && !subject.reads_ops_of(importer)) continue;
     const auto extensions = fmt::format(",{},", abi::view(importer.extensions));
     std::string path;
@@ -359,8 +359,9 @@ void check_hostile_importers(const CheckOptions& options, const Subject& subject
       larger.larger = true;
       const auto text = import(importer, path, file->bytes(), registry, larger);
       if (!larger.intact || (text ? *text : "error: " + text.error().text) != plain())
-        return error(FE_EINVALID, "FE-P46", "with structs of a later version the importer {}",
-                     larger.intact ? "gives another graph" : "writes behind the structs that it is given");
+        return error(
+            FE_EINVALID, "FE-P46", "with structs of a later version the importer {}",
+            larger.intact ? "gives another graph" : "writes past the end of the structs that it is given");
       return {};
     });
     with_file("refused host calls", [&]() -> Verdict {
@@ -432,7 +433,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
         const auto given = compile(compiler, kernel, true, 0, writes, intact);
         if (!intact || !given || *given != expected)
           return error(FE_EINVALID, "FE-P46", "with structs of a later version the provider {}",
-                       intact ? "gives other code" : "writes behind the structs that it is given");
+                       intact ? "gives other code" : "writes past the end of the structs that it is given");
       }
       return Verdict::passed(counted(kernels.size(), "kernel"));
     });
@@ -455,7 +456,7 @@ void check_hostile_backends(const Subject& subject, Runner& runner) {
     with_device("damaged kernels", [&](const runtime::Compiler& compiler) -> Verdict {
       size_t tried = 0;
       for (const auto& kernel : kernels) {
-        // Once where it is asked for proposals, once where it compiles.
+        // Damages the kernel once for proposing and once for compiling.
         for (auto part : {&TakenKernel::proposed, &TakenKernel::compiled})
           tried += damage(kernel.*part, tried + 1, [&](std::span<const std::byte> bytes) {
             auto damaged = kernel;

@@ -21,9 +21,9 @@ namespace {
 constexpr size_t sampled_graphs = 12;
 constexpr size_t most_refused = 24;  // calls of one run
 constexpr size_t thread_rounds = 4;
-constexpr size_t most_rewrites = 1000;  // rules without an end fail sooner, and as often
+constexpr size_t most_rewrites = 1000;  // endless rules fail sooner, and as often
 
-/// A predicate that is called through a treatment of its arguments. Not copied: the table points to it.
+/// A predicate that is called with treated arguments. It cannot be copied, because the table points to it.
 struct TreatedPredicate {
   const fe_predicate* real = nullptr;
   Treatment* treatment = nullptr;
@@ -117,9 +117,9 @@ Verdict larger_structs(const plugin::PassEntry& pass, const std::vector<Trial>& 
     treatment.larger = true;
     const auto result = run_treated(pass, *trial.graph, registry, treatment);
     if (!treatment.intact)
-      return error(
-          FE_EINVALID, "FE-P46",
-          "it writes behind the structs that it is given: use their 'size', and that of this version");
+      return error(FE_EINVALID, "FE-P46",
+                   "it writes past the end of the structs that it is given: use their 'size', and that of "
+                   "this version");
     if (outcome_of(result) != trial.expected)
       return error(
           FE_EINVALID, "FE-P46",
@@ -139,7 +139,7 @@ Verdict refused(const plugin::PassEntry& pass, const std::vector<Trial>& trials,
     for (size_t k : refused_calls(count.calls, most_refused)) {
       Treatment treatment;
       treatment.refused = k;
-      // What it leaves is verified where it says that all is well; where it fails, the host undoes it.
+      // The graph is verified only if the pass reports success; after a failure, the host rolls back.
       const auto result = run_treated(pass, *trial.graph, registry, treatment);
       if (!result && result.error().code == "FE-P11")
         return error(FE_EINVALID, "FE-P47",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One case of the conformance list on a device, against the interpreter.
+// Runs one case of the conformance list on a device and compares it with the interpreter.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,14 +20,14 @@ namespace {
 
 namespace scalar = loop::scalar;
 
-constexpr size_t alignment = 64;  // of what kernels are given
+constexpr size_t alignment = 64;  // of kernels' buffers
 
 size_t width_of(DType dtype) { return static_cast<size_t>(bits_of(dtype)) / 8; }
 
-/// What memory holds before it is written: NaN of every float type.
+/// The initial contents of memory: NaN in every float type.
 constexpr std::byte unwritten{0xFF};
 
-/// Memory that ends at an inaccessible page, as near as the alignment lets it; nothing of it is written.
+/// Memory that ends at an inaccessible page, as closely as the alignment allows; nothing of it is written.
 class Guarded {
  public:
   explicit Guarded(size_t bytes) {
@@ -48,7 +48,7 @@ class Guarded {
   }
   Guarded(const Guarded&) = delete;
   std::byte* data() { return data_; }
-  /// Whether the bytes between its end and the page are as they were.
+  /// Whether the bytes between its end and the page are unchanged.
   bool intact() const {
     for (const auto byte : behind_)
       if (byte != unwritten) return false;
@@ -96,7 +96,7 @@ int64_t random_integer(DType dtype, Values values, validate::Random& random) {
   }
 }
 
-/// One element, as texts show it; a bool that is neither 0 nor 1 as its byte.
+/// One element in the form of texts; a bool that is neither 0 nor 1 as its byte.
 std::string shown(DType dtype, uint64_t bits) {
   return dtype == boolean && bits > 1 ? fmt::format("the byte {:#04x}", bits)
                                       : loop::format_bits(dtype, bits);
@@ -113,7 +113,7 @@ validate::Tensor values_of(DType dtype, int64_t count, Values values, validate::
                                             : scalar::int_bits(dtype, random_integer(dtype, values, random));
     std::memcpy(tensor.data() + k * width, &bits, width);
   }
-  // An index that is out of range is there for certain: of unsigned ones that count from no end, too.
+  // Ensures that an out-of-range index occurs, also for unsigned indices, which cannot count from the end.
   const bool beyond = values == Values::signed_index && !is_float(dtype) && !is_signed(dtype);
   if ((values == Values::outside || beyond) && count > 0) {
     const uint64_t bits = scalar::int_bits(dtype, beyond ? -1 : 40);
@@ -211,7 +211,7 @@ Result<CaseResult> run_case(const KernelCase& kernel, const runtime::Devices& de
   if (!beside.empty()) return error(FE_EINVALID, "FE-P52", "{}", beside);
   for (size_t k = 0; k < memory.size(); ++k)
     if (!memory[k]->intact())
-      return error(FE_EINVALID, "FE-P52", "it writes behind the end of {} {}",
+      return error(FE_EINVALID, "FE-P52", "it writes past the end of {} {}",
                    k < inputs.size() ? "input" : "output", k < inputs.size() ? k : k - inputs.size());
   if (kernel.out_of_range) return result;
   for (size_t k = 0; k < inputs.size(); ++k)

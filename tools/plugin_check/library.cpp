@@ -18,7 +18,7 @@
 namespace ferrite::core::plugin_check {
 namespace {
 
-/// Entries of other major versions may stand beside this one's.
+/// Entry points of other major versions may exist beside this one.
 constexpr std::string_view entry_prefix = "fe_plugin_entry_v";
 constexpr size_t most_named = 5;
 
@@ -29,7 +29,8 @@ std::string listed(const std::vector<std::string>& names) {
                      names.size() > most_named ? fmt::format(" and {} more", names.size() - most_named) : "");
 }
 
-/// What the dynamic loader says of a library when it is asked to trace it with all symbols bound: nothing of the library runs.
+/// The report of the dynamic loader when it traces a library with all symbols bound; no code of the library
+/// runs.
 Result<std::string> loader_trace(const std::string& loader, const std::string& library) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
@@ -103,7 +104,7 @@ Verdict check_memory(const ElfLibrary& library) {
   return {};
 }
 
-/// The loader's own answer about dependencies and symbols.
+/// The loader's own report on dependencies and symbols.
 Verdict check_loader(const std::string& path, std::string_view mark, std::string_view cure) {
   const auto self = ElfLibrary::read("/proc/self/exe");
   if (!self || self->interpreter.empty())
@@ -146,7 +147,7 @@ void check_files(const CheckOptions& options, Runner& runner) {
   }
   auto file =
       none.empty() ? ElfLibrary::read(library) : Result<ElfLibrary>(error(FE_EINVALID, "FE-P40", "{}", none));
-  /// Without a file that can be read there is one failure, and the rest could not be done.
+  /// If the file cannot be read, that is the only failure, and the other checks are skipped.
   auto with_file = [&](std::string_view name, const std::function<Verdict()>& check) {
     runner.run(name, [&]() -> Verdict {
       if (!none.empty()) return Verdict::skipped(none);

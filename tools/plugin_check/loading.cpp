@@ -59,7 +59,7 @@ off_t printed() { return lseek(STDOUT_FILENO, 0, SEEK_END); }
 
 void check_loading(const CheckOptions& options, Runner& runner) {
   const off_t before = printed();
-  // Opened by the first check that runs, so that a plugin that takes the process with it is blamed within a check.
+  // Opened by the first check that runs, so that a crash while loading is attributed to a check.
   std::optional<Result<std::unique_ptr<Subject>>> opened;
   std::vector<std::string> given;
   auto first = [&]() -> Result<std::unique_ptr<Subject>>& {

@@ -6,8 +6,8 @@
 
 namespace ferrite::core::plugin_check {
 
-/// Loads the plugin, compares it with its descriptor, creates it a second time beside the first and a third time after both are
-/// gone.
+/// Loads the plugin, compares it with its descriptor, creates a second instance beside the first one, and a
+/// third after both are destroyed.
 void check_loading(const CheckOptions& options, Runner& runner);
 
 }  // namespace ferrite::core::plugin_check

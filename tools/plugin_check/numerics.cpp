@@ -24,7 +24,7 @@ namespace {
 constexpr size_t sampled_graphs = 150;
 constexpr size_t most_rounds = 8;
 
-/// One rule over graphs that are drawn from its own text.
+/// Tests one rule on graphs that are drawn from its own text.
 Verdict check_rule(const rewrite::CompiledRules& rules, size_t index, const Subject& subject, uint64_t seed) {
   validate::TryOptions options;
   options.plugin = subject.plugin().id;
@@ -52,11 +52,11 @@ Result<void> run_pass(const plugin::PassEntry& pass, graph::Graph& graph, const 
   Ledger ledger;
   plugin::GateOptions options;
   options.only_passes = {pass.name};
-  options.expect = false;  // of models that the manifest's author has, not of sampled graphs
+  options.expect = false;  // expectations concern the manifest author's models, not sampled graphs
   return plugin::run_phase(pass.phase, graph, registry, options, ledger);
 }
 
-/// What is promised to who runs the program: names, types and order of inputs and outputs.
+/// The interface of the program: names, types and order of inputs and outputs.
 std::string signature_of(const graph::Graph& graph) {
   std::string text;
   for (const auto& input : graph.inputs())
@@ -68,14 +68,14 @@ std::string signature_of(const graph::Graph& graph) {
   return text;
 }
 
-/// A graph, what the pass made of it, and whether that is another one.
+/// A graph, the result of the pass, and whether it differs.
 struct Run {
   const graph::Graph* before;
   Result<graph::Graph> after;
   bool changed = false;
 };
 
-/// Up to the first graph on which it fails: what one run without an end costs is not paid for each.
+/// Stops at the first graph on which the pass fails, so that an endless pass costs its time limit only once.
 std::vector<Run> run_over(const plugin::PassEntry& pass, const std::vector<graph::Graph>& graphs,
                           const plugin::Registry& registry) {
   std::vector<Run> runs;
@@ -124,7 +124,7 @@ Verdict check_equal(const std::vector<Run>& runs, const plugin::Registry& regist
       return error(FE_EINVALID, "FE-P49", "what it makes of {} cannot be interpreted any more: {}",
                    run.before->name(), after.error().message());
     const auto difference = validate::compare(*before, *after, validate::ordinary_contents, seed);
-    if (!difference) {  // the inputs suit no op of it, before and after
+    if (!difference) {  // the inputs are valid for no op of the graph, before and after the pass
       skipped.failed(difference.error());
       continue;
     }
@@ -177,7 +177,7 @@ Verdict check_repeatable(const plugin::PassEntry& pass, const std::vector<Run>& 
   return Verdict::passed(counted(runs.size(), "graph"));
 }
 
-/// pre_fusion and post_fusion: what they ask for is the same each time, and the groups that they leave are legal.
+/// pre_fusion and post_fusion: their requests are deterministic, and the groups that they leave are legal.
 Verdict check_schedule_pass(const plugin::PassEntry& pass, const std::vector<graph::Graph>& graphs,
                             const plugin::Registry& registry) {
   plugin::GateOptions options;
@@ -233,7 +233,7 @@ bool works_on_graphs(const plugin::PassEntry& pass) {
 std::vector<graph::Graph> sample_graphs(const Subject& subject, const CheckOptions& options, size_t count) {
   std::vector<graph::Graph> graphs;
   for (const auto& path : options.samples)
-    // One that cannot be imported is a finding of check_samples().
+    // check_samples() reports a model that cannot be imported.
     if (auto graph = subject.import_model(path)) graphs.push_back(std::move(*graph));
   Sampler sampler(subject.registry().ops(), options.seed);
   while (!sampler.empty() && count-- > 0) graphs.push_back(sampler.next());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// L3: whether what a plugin computes is right, against the interpreter.
+// L3: whether a plugin's results are right, compared with the interpreter.
 #pragma once
 
 #include <cstdint>
@@ -22,31 +22,34 @@ class Subject;
 
 inline constexpr int64_t most_points = 20'000'000;  ///< of the loops of a graph that is interpreted
 
-/// Ops over their own samples: the same result each time, and the same by lowering and by decomposition.
+/// Runs ops over their own samples: deterministic, and the same by lowering and by decomposition.
 void check_ops(const CheckOptions& options, const Subject& subject, Runner& runner);
-/// Passes and rules over sampled graphs and models: verified, equal to what was there, settled, repeatable, bounded in time.
+/// Runs passes and rules over sampled graphs and models: the result is verified, computes the same, is a
+/// fixed point and deterministic, and takes bounded time.
 void check_passes(const CheckOptions& options, const Subject& subject, Runner& runner);
-/// Importers over the models that are given.
+/// Runs importers over the given models.
 void check_importers(const CheckOptions& options, const Subject& subject, Runner& runner);
-/// Of import handlers and aliases, over the models that are given.
+/// Checks import handlers and aliases, over the given models.
 void check_readers(const CheckOptions& options, const Subject& subject, Runner& runner);
 
-/// What a compiled program, compiled with red zones, gives. FE-P52 where it writes beside its buffers; else the codes of running it.
+/// The results of a program that was compiled with red zones. FE-P52 where it writes outside of its buffers;
+/// else the codes of running it.
 Result<std::vector<validate::Tensor>> run_on(const runtime::Executable& executable,
                                              std::span<const validate::Tensor> inputs);
 
-/// A check that had graphs and could compare none of them.
+/// The verdict of a check that had graphs but could compare none of them.
 Verdict nothing_compared(const validate::Uncompared& skipped);
-/// The graph, for the interpreter; none where it cannot lower it or would take too long, which `skipped` counts.
+/// The graph for the interpreter; none where it cannot be lowered or would take too long, which `skipped`
+/// counts.
 std::optional<validate::Interpreted> interpretable(const graph::Graph& graph,
                                                    const plugin::Registry& registry,
                                                    validate::Uncompared& skipped);
 
-/// Whether the phase is one of those that see a graph.
+/// Whether the pass runs in a phase with a graph.
 bool works_on_graphs(const plugin::PassEntry& pass);
 
-/// The graphs of the sample models, sizes that they leave open being 1, then `count` sampled ones. Models that cannot be
-/// read are left out: where importers are checked they are blamed.
+/// The graphs of the sample models, with open sizes set to 1, followed by `count` sampled ones. Models that
+/// cannot be read are left out; the checks of importers report them.
 std::vector<graph::Graph> sample_graphs(const Subject& subject, const CheckOptions& options, size_t count);
 
 }  // namespace ferrite::core::plugin_check

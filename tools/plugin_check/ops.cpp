@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// L3 of ops and lowerings, over the ops' own samples; L3 of importers, over the models that are given.
+// L3 of ops and lowerings, over the ops' own samples; L3 of importers, over the given models.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -25,7 +25,8 @@ struct Sample {
   graph::Graph graph;
 };
 
-/// What a graph gives when its ops go through the lowerings of a device; the loop program is interpreted.
+/// The results of a graph after its ops went through the lowerings of a device; the loop program is
+/// interpreted.
 Result<std::vector<validate::Tensor>> evaluate_for(std::string_view device, graph::Graph graph,
                                                    const plugin::Registry& registry,
                                                    const std::vector<validate::Tensor>& inputs) {
@@ -41,7 +42,8 @@ Result<std::vector<validate::Tensor>> evaluate_for(std::string_view device, grap
   return outputs;
 }
 
-/// The graph with the parts of each node of an op in its place, whether the op has a lowering of its own or not.
+/// Replaces each node of an op in the graph by its decomposition, whether or not the op has a lowering of its
+/// own.
 Result<void> take_apart(graph::Graph& graph, const graph::OpInfo& op, const plugin::Registry& registry) {
   for (const auto id : graph.nodes()) {
     if (graph.op(id) == op.name)
@@ -102,7 +104,8 @@ Verdict check_forms(const std::vector<Sample>& samples, const plugin::Registry& 
   return Verdict::passed(counted(compared, "sample"));
 }
 
-/// A lowering for `device`, or with `lowers` false a decomposition, of somebody else's op against what the op is without it.
+/// Compares a lowering for `device`, or with `lowers` false a decomposition, of another plugin's op with the
+/// op's behaviour without it.
 Verdict check_override(std::string_view device, bool lowers, const graph::OpInfo& op, const Subject& subject,
                        const plugin::Registry& others, uint64_t seed) {
   FE_TRY(const auto samples, samples_of(op, subject.registry().ops()));
@@ -143,7 +146,7 @@ Verdict check_override(std::string_view device, bool lowers, const graph::OpInfo
   return Verdict::passed(counted(compared, "run"));
 }
 
-/// The session without the plugin; an error where the manifest enables it by itself.
+/// The session without the plugin; an error where the manifest enables the plugin itself.
 Result<std::unique_ptr<Session>> without_plugin(const CheckOptions& options) {
   plugin::PipelineRequest request;
   request.manifest = options.manifest;
@@ -157,7 +160,8 @@ Result<std::unique_ptr<Session>> without_plugin(const CheckOptions& options) {
   return Session::open(pipeline);
 }
 
-/// The graph of a model is the same, interpreted and compiled for the session's device. Says what was done.
+/// Checks that a model's graph computes the same in the interpreter and compiled for the session's device.
+/// Returns a description.
 Result<std::string> computed(const graph::Graph& graph, const Subject& subject, uint64_t seed) {
   const auto interpreted = validate::Interpreted::make(graph, subject.registry());
   if (!interpreted && interpreted.error().code == "FE-R34")
@@ -301,7 +305,8 @@ void check_readers(const CheckOptions& options, const Subject& subject, Runner& 
         FE_TRY(const auto second, subject.import_model(path));
         if (graph::print(first) != graph::print(second))
           return error(FE_EINVALID, "FE-P50", "read twice, the model is two graphs");
-        // Without the plugin it is refused, or another graph; else the plugin read nothing of it.
+        // Without the plugin, the model must be rejected or give another graph; otherwise the plugin did not
+        // contribute to it.
         const auto others = without_plugin(options);
         if (!others) return Verdict::skipped(others.error().text);
         FE_TRY(const auto model, Model::open(**others, path));

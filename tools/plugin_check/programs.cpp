@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Providers of whole regions and of libraries: sampled graphs, with what these providers take of them, against the interpreter.
+// Providers of whole regions and of libraries: sampled graphs, of which these providers run parts, against
+// the interpreter.
 #include <algorithm>
 
 #include "core/ir/graph/print.h"
@@ -16,14 +17,14 @@ namespace {
 
 constexpr size_t sampled_graphs = 60;
 
-/// The sample graphs of all ops, all inputs of floats but the first constant: most libraries take nothing but constant weights, which
-/// graphs drawn from all ops seldom have.
+/// The sample graphs of all ops, with all inputs of floats after the first made constant: most libraries
+/// support only constant weights, which graphs drawn from all ops seldom have.
 std::vector<graph::Graph> weighted_graphs(const graph::OpRegistry& ops, uint64_t seed) {
   std::vector<graph::Graph> result;
   validate::Random random(seed);
   for (const auto* op : ops.all()) {
     auto samples = samples_of(*op, ops);
-    if (!samples) continue;  // blamed where ops are checked
+    if (!samples) continue;  // the check of ops reports it
     for (auto& graph : *samples) {
       bool changed = false, first = true;
       for (const auto& port : std::vector(graph.inputs().begin(), graph.inputs().end())) {
@@ -41,7 +42,7 @@ std::vector<graph::Graph> weighted_graphs(const graph::OpRegistry& ops, uint64_t
   return result;
 }
 
-/// How much of a program is the provider's.
+/// The number of parts of a program that the provider runs.
 size_t parts_of(const Compilation& compiled, const Ledger& ledger, const fe_provider& provider) {
   const auto& kernels = compiled.executable->kernels;
   const auto launched = std::ranges::count_if(
@@ -96,7 +97,7 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
     const auto difference = validate::compare(
         *before, [&](auto inputs) { return run_on(*compiled->executable, inputs); },
         validate::ordinary_contents, seed);
-    if (!difference) {  // the inputs suit no op of it, by the interpreter
+    if (!difference) {  // the inputs are valid for no op of it, according to the interpreter
       skipped.failed(difference.error());
       continue;
     }

@@ -10,7 +10,7 @@ namespace ferrite::core::plugin_check {
 
 Sampler::Sampler(const graph::OpRegistry& ops, uint64_t seed) : ops_(ops), random_(seed) {
   for (const auto* op : ops_.all()) {
-    // An op whose samples cannot be read is blamed where ops are checked.
+    // The check of ops reports an op whose samples cannot be read.
     const auto samples = samples_of(*op, ops_);
     if (!samples) continue;
     for (const auto& sample : *samples)
@@ -37,7 +37,8 @@ void Sampler::add_pattern(const graph::Graph& sample, graph::NodeId id) {
   patterns_[pattern.op].push_back(std::move(pattern));
 }
 
-/// A value that is there (not the operand before, of the same dtype where `any_shape`, else of the same type), a new constant or a new input.
+/// An existing value (not the operand before; of the same dtype where `any_shape`, else of the same type), a
+/// new constant or a new input.
 graph::ValueId Sampler::operand_for(graph::Graph& graph, const Operand& wanted, bool any_shape,
                                     graph::ValueId previous) {
   if (wanted.absent) return {};
@@ -50,7 +51,7 @@ graph::ValueId Sampler::operand_for(graph::Graph& graph, const Operand& wanted, 
     const auto& type = graph.type(value);
     if (any_shape ? type.dtype == wanted.type.dtype : type.same_shape(wanted.type)) fitting.push_back(value);
   }
-  // Mostly what was made last, so that there are chains, and seldom one value twice.
+  // Usually the latest value, so that chains arise, and seldom the same value twice.
   if (fitting.size() > 1 && random_.chance(0.9)) std::erase(fitting, previous);
   if (!fitting.empty() && random_.chance(0.5) && fitting.back() != previous) return fitting.back();
   if (!fitting.empty() && random_.chance(0.7)) return random_.pick(fitting);
@@ -67,7 +68,7 @@ graph::ValueId Sampler::operand_for(graph::Graph& graph, const Operand& wanted, 
   return made ? *made : graph::ValueId();
 }
 
-/// Adds the node where its type rule takes it and its results are of a size that can be evaluated.
+/// Adds the node if its type rule accepts it and its results are small enough to be evaluated.
 bool Sampler::make(graph::Graph& graph, graph::NodeSpec spec) {
   spec.origin = fmt::format("n{}", graph.node_count());
   auto made = graph::make_inferred(graph, ops_, std::move(spec));
@@ -82,8 +83,8 @@ bool Sampler::make(graph::Graph& graph, graph::NodeSpec spec) {
 }
 
 bool Sampler::grow(graph::Graph& graph) {
-  // Now and then the pattern of the node before: passes look for pairs of a kind.
-  // An op of many types comes no more often than one of few.
+  // Sometimes repeats the pattern of the previous node, because passes look for pairs of a kind. Ops are
+  // drawn first, then their patterns, so that an op with many types is not more frequent.
   if (!last_ || !random_.chance(0.2)) {
     const auto of_op =
         std::next(patterns_.begin(), static_cast<std::ptrdiff_t>(random_.below(patterns_.size())));
@@ -127,7 +128,7 @@ graph::Graph Sampler::next() {
     // Nothing was committed since the mark, so this cannot fail.
     if (!graph.rollback(mark)) break;
   }
-  // What nobody reads is an output, now and then not; one value that is read is an output, too.
+  // Most unread values become outputs, and so does one value that is read.
   std::vector<graph::ValueId> unread, read;
   for (const auto node : graph.nodes())
     for (const auto result : graph.node(node).results)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Random graphs out of the ops that there are: what passes and rules are tried on.
+// Random graphs from all registered ops, on which passes and rules are tried.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,17 @@
 
 namespace ferrite::core::plugin_check {
 
-/// Grows graphs node by node from the nodes of all ops' sample graphs: their attributes and constants as they are, their operands
-/// values of the graph that fit, else new inputs or constants. It knows no op: whether a node fits is what its type rule says.
-/// Ops that are random or have effects are left out.
+/// Grows graphs node by node from the nodes of all ops' sample graphs. Attributes and constants stay as they
+/// are; operands are matching values of the graph, else new inputs or constants. It has no knowledge of ops:
+/// the type rule decides whether a node is valid. Ops that are random or have side effects are left out.
 class Sampler {
  public:
   /// The same ops and seed give the same graphs.
   Sampler(const graph::OpRegistry& ops, uint64_t seed);
 
   bool empty() const { return patterns_.empty(); }
-  /// The next graph: 4 to 16 nodes, some of which stand twice or are read by none, so that there is something to do for a pass.
+  /// The next graph: 4 to 16 nodes, some of which are duplicates or unused, so that passes have something to
+  /// do.
   graph::Graph next();
 
  private:
@@ -49,7 +50,7 @@ class Sampler {
   const graph::OpRegistry& ops_;
   validate::Random random_;
   std::map<std::string, std::vector<Pattern>> patterns_;  // by op
-  std::vector<graph::ValueId> values_;                    // of the graph that is made
+  std::vector<graph::ValueId> values_;                    // of the current graph
   const Pattern* last_ = nullptr;                         // that of the last node
   uint64_t number_ = 0;
 };

@@ -15,13 +15,13 @@ constexpr int64_t bytes = 1 << 16;
 
 Error wrong(std::string what) { return Error{FE_EINVALID, "FE-P52", std::move(what), {}}; }
 
-/// What a check has taken of a device, given back at its end.
+/// Resources of a device that a check allocated; released at its end.
 class Taken {
  public:
   explicit Taken(const runtime::Device& device) : device_(device) {}
   ~Taken() {
     for (void* stream : streams_)
-      (void)device_.synchronise(stream);  // where the check ended before it waited
+      (void)device_.synchronise(stream);  // the check may have ended before it waited
     for (void* data : host_) device_.host_free(data);
     for (void* data : memory_) device_.free(data, nullptr);
     for (void* stream : streams_) device_.close_stream(stream);
@@ -37,12 +37,12 @@ class Taken {
     FE_TRY(void* const data, device_.alloc(bytes, stream));
     return memory_.emplace_back(data);
   }
-  /// Null where the runtime has none.
+  /// Null where the runtime has no events.
   Result<void*> event() {
     FE_TRY(void* const opened, device_.open_event());
     return events_.emplace_back(opened);
   }
-  /// Null where the runtime has none.
+  /// Null where the runtime has no host memory.
   std::byte* host() {
     void* const data = device_.host_alloc(bytes);
     if (data) host_.push_back(data);
@@ -69,8 +69,8 @@ uint32_t status_of(const runtime::Device& device) {
                                                                                                  : UINT32_MAX;
 }
 
-/// What the first stream stored the second one copies, and the first one stores something else there: each waits for the other by one
-/// event, which is recorded twice.
+/// The second stream copies the data that the first one stored, while the first one then stores other data
+/// there. Each waits for the other through one event, which is recorded twice.
 Result<void> check_events(const runtime::Device& device, Taken& taken, void* first, void* second) {
   FE_TRY(void* const event, taken.event());
   FE_TRY(void* const unrecorded, taken.event());
@@ -85,7 +85,7 @@ Result<void> check_events(const runtime::Device& device, Taken& taken, void* fir
   FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, other.data(), bytes, first));
   FE_CHECK(device.synchronise(first));
   FE_CHECK(device.wait_for_event(unrecorded, second));
-  constexpr int copies = 16;  // which take the device longer than the host
+  constexpr int copies = 16;  // the device takes longer for these than the host
   for (int k = 0; k < copies; ++k)
     FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, pinned ? pinned : given.data(), bytes, first));
   FE_CHECK(device.record_event(event, first));
@@ -96,8 +96,7 @@ Result<void> check_events(const runtime::Device& device, Taken& taken, void* fir
   FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, other.data(), bytes, first));
   FE_CHECK(device.copy(FE_COPY_TO_HOST, got.data(), copy, bytes, second));
   FE_CHECK(device.synchronise(first));
-  if (given != got)
-    return wrong("a stream goes on before what an event that it waits for stands for is done");
+  if (given != got) return wrong("a stream continues before the work of an event that it waits for is done");
   return {};
 }
 
@@ -119,7 +118,7 @@ Verdict check_streams(const runtime::Device& device) {
   FE_CHECK(device.copy(FE_COPY_ON_DEVICE, copy, data, bytes, first));
   FE_CHECK(device.synchronise(first));
   FE_CHECK(device.copy(FE_COPY_TO_HOST, got.data(), copy, bytes, second));
-  if (given != got) return wrong("what one stream stored, and was waited for, another one does not find");
+  if (given != got) return wrong("a stream does not see the data that another one stored before the event");
   if (auto* const pinned = taken.host()) {
     fill(pinned, 2);
     FE_CHECK(device.copy(FE_COPY_TO_DEVICE, data, pinned, bytes, second));
@@ -127,11 +126,11 @@ Verdict check_streams(const runtime::Device& device) {
     FE_CHECK(device.synchronise(second));
     fill(got.data(), 2);
     if (std::memcmp(pinned, got.data(), got.size()) != 0)
-      return wrong("a copy by way of the runtime's memory of the host comes back otherwise");
+      return wrong("a copy through the runtime's host memory returns other data");
   }
   FE_CHECK(check_events(device, taken, first, second));
   if (device.slots.device_status && status_of(device) != FE_DEVICE_OK)
-    return wrong("the device is said not to be well, though nothing failed");
+    return wrong("the device reports an error, though nothing failed");
   return {};
 }
 
@@ -142,7 +141,7 @@ Verdict check_recordings(const runtime::Device& device) {
   FE_TRY(void* const data, taken.memory(stream));
   FE_TRY(void* const copy, taken.memory(stream));
   std::byte *const from = taken.host(), *const to = taken.host();
-  if (!from || !to) return Verdict::skipped("the runtime has no memory of the host");
+  if (!from || !to) return Verdict::skipped("the runtime has no host memory");
   fill(from, 7);
   std::memset(to, 0, bytes);
   auto recorded = device.record(stream, [&]() -> Result<void> {
@@ -155,13 +154,13 @@ Verdict check_recordings(const runtime::Device& device) {
                                                       : Verdict(recorded.error());
   const auto replay = [&]() -> Verdict {
     FE_CHECK(device.synchronise(stream));
-    if (to[1] != std::byte{}) return wrong("what was recorded is done before it is replayed");
+    if (to[1] != std::byte{}) return wrong("recorded work runs before it is replayed");
     for (int round = 1; round <= 3; ++round) {
       fill(from, round);
       FE_CHECK(device.replay(*recorded, stream, {}));
       FE_CHECK(device.synchronise(stream));
       if (std::memcmp(from, to, bytes) != 0)
-        return wrong("what was recorded is not done again when it is replayed");
+        return wrong("recorded work does not run again when it is replayed");
     }
     return {};
   };

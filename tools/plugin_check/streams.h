@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Whether a runtime's streams and launch graphs do what its table promises.
+// Whether a runtime's streams and launch graphs behave as its table promises.
 #pragma once
 
 #include "runtime/device.h"
@@ -7,12 +7,12 @@
 
 namespace ferrite::core::plugin_check {
 
-/// Copies by way of two streams, what the driver calls them, memory of the host, events, the device's state. FE-P52.
-/// Skipped where there are no streams.
+/// Checks copies on two streams, the streams' native handles, host memory, events and the device's state.
+/// FE-P52. Skipped where there are no streams.
 Verdict check_streams(const runtime::Device& device);
 
-/// Copies that are recorded are not made until they are replayed, and then as often as they are. FE-P52.
-/// Skipped where nothing is recorded.
+/// Checks that recorded copies run only when they are replayed, once for each replay. FE-P52. Skipped where
+/// the runtime cannot record.
 Verdict check_recordings(const runtime::Device& device);
 
 }  // namespace ferrite::core::plugin_check

@@ -17,7 +17,7 @@ Result<plugin::Pipeline> pipeline_of(const CheckOptions& options) {
   plugin::PipelineRequest request;
   request.manifest = options.manifest;
   request.profile = options.profile;
-  // A plugin that is being worked on is none of those that a lock names.
+  // A lock file cannot name a plugin that is still being developed.
   request.use_lock = false;
   request.plugins = options.plugins;
   request.plugins.push_back(options.target.path);
@@ -37,13 +37,13 @@ Result<std::unique_ptr<Subject>> Subject::open(const CheckOptions& options) {
     if (!is_target(options.target, request)) continue;
     id = request.id;
     library = request.library;
-    // That it may be skipped is what its user says, not its author.
+    // Whether failures are tolerated is the decision of a plugin's user, not of its author.
     request.on_error = plugin::OnError::fail;
-    // This process is the one that may be lost.
+    // The checks run in a process of their own, which may crash.
     request.isolation = plugin::Isolation::in_process;
     if (request.fault) return *request.fault;
   }
-  // Its rules are tried by a check of their own.
+  // A check of its own tests the rules.
   pipeline.validate_rules = plugin::RuleValidation::off;
   auto subject = std::make_unique<Subject>();
   FE_TRY(subject->session_, Session::open(pipeline));
@@ -146,8 +146,8 @@ Result<std::vector<graph::Graph>> samples_of(const graph::OpInfo& op, const grap
   const auto none = abi::sized<fe_none>();
   auto sink = text.sink();
   const int32_t status = op.def.samples(op.def.self, call.get(), &none, &sink);
-  if (status != FE_OK) return at(op.name, call.error(status, "FE-P51", "its samples cannot be had"));
-  // A line "---" stands between two texts.
+  if (status != FE_OK) return at(op.name, call.error(status, "FE-P51", "its samples cannot be read"));
+  // A line "---" separates two texts.
   std::vector<std::string> texts(1);
   for (std::string_view rest = text.bytes(); !rest.empty();) {
     const size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;

@@ -12,13 +12,16 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// Rows for which columns are read once: fewer share too little.
+/// The least number of rows for which columns are read once. With fewer, too few rows share the loaded
+/// columns.
 constexpr int64_t least_rows = 8;
-/// Columns that stay near, for each byte that may lie between the parts of an iteration.
+/// The columns may be this many times larger than the local memory of an iteration and still stay in cache.
 constexpr int64_t columns_for_local = 4;
-/// Each worker has a copy of columns that do not: what it saves, the rows that are not stored, is so many times as much.
+/// Columns that do not stay in cache are copied by each worker. The saving, which is the rows that are never
+/// stored, must be this many times as large as the copy.
 constexpr int64_t rows_for_columns = 2;
-/// Matrices that are no batch have better tiles alone: what is saved, the bytes of a row, makes up for so many multiplications each.
+/// An unbatched matrix product runs with better tiles in a kernel of its own. Each byte of a row that is not
+/// stored makes up for this many multiplications.
 constexpr int64_t products_for_byte = 8;
 
 }  // namespace
@@ -31,6 +34,7 @@ FusedGemmChain::Answer FusedGemmChain::ask(std::span<const uint32_t> statements,
     const auto& statement = program_.statements[s];
     if (statement.kind == FE_STATEMENT_CONTRACT) {
       const auto found = product(s, shared);
+      // A loop of extent 1 follows the shared ones: the loop after it has the rows.
       if (!found && is_single(statements, shared)) return ask(statements, shared + 1);
       if (!found) return {};
       products.push_back(*found);
@@ -46,6 +50,8 @@ FusedGemmChain::Answer FusedGemmChain::ask(std::span<const uint32_t> statements,
   const auto refuse = [](std::string_view category, std::string text) {
     return Answer{false, std::string(category), std::move(text)};
   };
+  // Rows are the unit of parallel work in such a kernel; with fewer rows than workers the separate kernels
+  // are faster.
   int64_t points = 1;
   for (uint32_t k = 0; k < shared; ++k) points *= program_.statements[statements[0]].vars[k].extent;
   if (points < limits_.target.workers)
@@ -63,13 +69,11 @@ FusedGemmChain::Answer FusedGemmChain::ask(std::span<const uint32_t> statements,
           fmt::format("a product has {} bytes of columns, which each worker would copy for rows of {} bytes",
                       each.column_bytes, row_bytes * each.rows));
     if (each.points == 1 && products.size() == 1 && !has_another(statements, shared))
-      return refuse(category::cost, "one product that is no batch is done sooner alone");
+      return refuse(category::cost, "a single unbatched product is faster as a kernel of its own");
     if (each.points == 1 && each.a_row > products_for_byte * row_bytes)
-      return refuse(
-          category::cost,
-          fmt::format("{} multiplications for a row of {} bytes: matrices that are no batch are done "
-                      "sooner alone",
-                      each.a_row, row_bytes));
+      return refuse(category::cost, fmt::format("{} multiplications for a row of {} bytes: an unbatched "
+                                                "product is faster as a kernel of its own",
+                                                each.a_row, row_bytes));
   }
   return {true, {}, {}};
 }
@@ -88,7 +92,8 @@ std::optional<FusedGemmChain::Product> FusedGemmChain::product(uint32_t number, 
   };
   const auto& rows = statement.vars[shared - 1];
   const auto inner = std::span(statement.vars).subspan(shared, statement.parallel_count() - shared);
-  // One row is addressed by no loop: then it is the other operand that has the columns.
+  // A single row is addressed by no loop. The operand that the inner loops address is then the one with the
+  // columns.
   const bool is_column =
       rows.extent == 1
           ? std::ranges::any_of(inner, [&](const Var& var) { return var.extent > 1 && depends(*row, var); })
@@ -103,11 +108,12 @@ std::optional<FusedGemmChain::Product> FusedGemmChain::product(uint32_t number, 
     if (var.extent == 1 || k + 1 == shared) continue;
     const bool of_row = depends(*row, var), of_column = depends(*column, var);
     if (k + 1 < shared) {
-      result.points *= of_column ? var.extent : 1;  // points with the same columns are rows of one product
+      // points that use the same columns are rows of one product
+      result.points *= of_column ? var.extent : 1;
     } else if (var.kind == VarKind::reduction) {
       result.column_bytes *= of_column ? var.extent : 1;
     } else if (of_row && !of_column) {
-      return std::nullopt;  // rows beside the rows
+      return std::nullopt;  // the row operand has a second loop over rows
     } else {
       result.column_bytes *= var.extent;
       columns *= of_row ? 1 : var.extent;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels that make and take rows of products, as attention does: scores, their softmax, its product with the values.
+// Kernels that make and consume rows of matrix products, as attention does: the scores, their softmax and its
+// product with the values.
 #pragma once
 
 #include <optional>
@@ -11,38 +12,40 @@
 
 namespace ferrite::core::schedule {
 
-/// Rows of all lengths: a worker has those of a block in memory of its own, which is less than all of them and is used again for the
-/// next block.
+/// Recognises chains of matrix products that share their row loop. A worker keeps the rows of one block in
+/// local memory. A block is smaller than the whole result, and its memory is reused for the next block.
 class FusedGemmChain {
  public:
-  /// Keeps references. `constant`, by statement: it reads constants only.
+  /// Keeps references. `constant`: by statement, whether it reads only constants.
   FusedGemmChain(const LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant,
                  const FusionLimits& limits)
       : program_(program), deps_(deps), constant_(constant), limits_(limits) {}
 
   struct Answer {
-    bool is = false;       ///< the statements are such a kernel over the loops
-    std::string category;  ///< where they would be one but for their sizes: that of the refusal
+    bool is = false;       ///< the statements are such a kernel over the shared loops
+    std::string category;  ///< where only their sizes keep them from being one: the category of the refusal
     std::string text;
   };
-  /// Of statements in order that are to share so many loops.
+  /// Asks about statements, in order of execution, that are to share this many loops.
   Answer ask(std::span<const uint32_t> statements, uint32_t shared) const;
 
  private:
   struct Product {
-    int64_t rows = 0;          ///< values of the last shared loop
-    int64_t points = 1;        ///< of the loops before it that the columns depend on
-    int64_t column_bytes = 0;  ///< of all columns at one of those points
-    int64_t a_row = 1;         ///< multiplications
+    int64_t rows = 0;          ///< extent of the last shared loop
+    int64_t points = 1;        ///< of the shared loops before it: points that have different columns
+    int64_t column_bytes = 0;  ///< bytes of all columns at one of those points
+    int64_t a_row = 1;         ///< multiplications per element of the first operand's row
   };
-  /// Nothing where the statement is no product inside of so many shared loops that makes, along the last of them, rows that multiply
-  /// the same columns. Neither operand is a constant: those are better packed, for a kernel of their own. Convolutions have another
-  /// way.
+  /// The statement as a matrix product inside `shared` loops: along the last of them it makes rows that are
+  /// multiplied by the same columns. Nothing where it is no such product. Products with a constant operand
+  /// are excluded, because a kernel of their own can use the packed constant. Convolutions are excluded; they
+  /// have kernels of their own.
   std::optional<Product> product(uint32_t statement, uint32_t shared) const;
-  /// Whether the loop behind the shared ones has one value in all of the statements: then there is one row.
+  /// Whether the loop after the shared ones has extent 1 in all statements. There is one row then.
   bool is_single(std::span<const uint32_t> statements, uint32_t shared) const;
   bool is_constant(BufferId storage) const;
-  /// Whether a product by rows that is not one of the statements makes what they read, or reads what they make.
+  /// Whether a statement outside of the list that is such a product writes a buffer that they read, or reads
+  /// one that they write.
   bool has_another(std::span<const uint32_t> statements, uint32_t shared) const;
 
   const LoopProgram& program_;

@@ -24,22 +24,23 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// Parts of one buffer that are kernels of their own, each for itself; where there are more, small ones are put together.
+/// A buffer with at most this many writers keeps a kernel for each. Where there are more, small ones are
+/// joined.
 constexpr size_t most_part_kernels = 8;
-/// A part that one worker does is small where this many take no longer than what a launch costs.
+/// A write of one part is small if this many of them take one worker no longer than a launch costs.
 constexpr int64_t parts_of_launch = 8;
 
-/// Two statements that touch one buffer: the second reads what the first writes, or both read it.
+/// Two statements that access one buffer: the second reads it after the first wrote it, or both only read it.
 using Edge = FusionPair;
 
-/// Storages that the caller has: results and inputs, in which what the model makes of them may be stored.
+/// Storages that the caller owns: results, and inputs in whose memory the model may store results.
 std::set<BufferId> storages_of_caller(const LoopProgram& program) {
   std::set<BufferId> result(program.inputs.begin(), program.inputs.end());
   for (const BufferId b : program.outputs) result.insert(program.storage(b));
   return result;
 }
 
-/// Makes groups of a program's statements, pair by pair, and tells the ledger of each.
+/// Groups a program's statements pair by pair, and records each decision in the ledger.
 class Fuser {
  public:
   Fuser(LoopProgram& program, const FusionRequests& requests, const FusionLimits& limits, Ledger& ledger,
@@ -60,24 +61,26 @@ class Fuser {
   std::vector<Group> run() {
     if (does(Feature::fuse)) {
       for (auto [a, b] : requests_.forced) attempt({a, b, none, false, 0});
-      // What is written and read first: a value that never reaches memory saves more than one that is read once less.
+      // Producer-consumer pairs come first: a value that never reaches memory saves more than a second read
+      // of one.
       auto edges = by_bytes(written_and_read());
       if (does(Feature::horizontal_fusion)) {
         const auto reads = by_bytes(read_twice());
         edges.insert(edges.end(), reads.begin(), reads.end());
       }
       for (const size_t k : order_of(edges)) attempt(edges[k]);
-      // Products join whole rows, once these are what they are to be.
+      // Contractions join groups of whole rows only after these groups are complete.
       deferring_ = false;
       for (const auto& edge : std::exchange(deferred_, {})) attempt(edge);
       if (does(Feature::gemm_chains) && limits_.target.products == Products::softmax)
         for (uint32_t s = 0; s < program_.statements.size(); ++s)
           if (program_.statements[s].kind == FE_STATEMENT_CONTRACT) attempt_softmax(s);
-      // What no other kernel has taken in by now goes into the contraction that it makes an operand of.
+      // A map that no other kernel took becomes a prologue of the contraction whose operand it computes.
       keep_stored();
       for (const auto& edge : operands_) attempt_prologue(edge);
       prologues_done_ = true;
       for (const auto& edge : std::exchange(beside_, {})) attempt(edge);
+      // Last: joined writers share no loops, so nothing else could be fused with them afterwards.
       for (BufferId b = 0; b < deps_.writers.size(); ++b)
         if (deps_.writers[b].size() > most_part_kernels) join_parts(b);
     }
@@ -91,7 +94,7 @@ class Fuser {
                      [](const Edge& x, const Edge& y) { return x.bytes > y.bytes; });
     return edges;
   }
-  /// As they stand, or as the advisor ranks them.
+  /// The order of the pairs as given, or as the advisor ranks them.
   std::vector<size_t> order_of(const std::vector<Edge>& edges) const {
     std::vector<size_t> order(edges.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -123,6 +126,8 @@ class Fuser {
     uint32_t a = groups_.of(edge.first), b = groups_.of(edge.second);
     if (a == b) return;
     if (groups_[a].statements[0] > groups_[b].statements[0]) std::swap(a, b);
+    // A map that becomes a prologue has to stay alone in its group, so pairs that only read wait until
+    // prologues are decided.
     if (edge.reads && !prologues_done_ && (becomes_operand(a) || becomes_operand(b))) {
       beside_.push_back(edge);
       return;
@@ -136,7 +141,7 @@ class Fuser {
     std::string category = refusal(edge, a, b, shared, text);
     if (category == category::loop_order && edge.buffer != none && does(Feature::reorder))
       category = reorder(edge, a, b, shared, text, std::move(category));
-    // What is a map yet may be in a group of rows by then.
+    // The map may have become part of a group of rows by the time deferred pairs are tried.
     if (deferring_ && !category.empty() && !edge.reads && edge.buffer != none &&
         !contractions(members(groups_[a], groups_[b])).empty()) {
       if (may_be_prologue(edge)) made_operand_[edge.first] = edge;
@@ -152,7 +157,8 @@ class Fuser {
     if (category.empty()) groups_.join(a, b, shared);
   }
 
-  /// A softmax and both products around it, the second of which is this, where the target takes that.
+  /// Fuses a softmax with the two products around it, the second of which is `contraction`, where the target
+  /// supports such kernels.
   void attempt_softmax(uint32_t contraction) {
     for (const auto& found : softmax_rows_.candidates(groups_, contraction))
       if (attempt_softmax(found)) return;
@@ -174,6 +180,7 @@ class Fuser {
     record(edge, category, text);
     if (!category.empty()) return false;
     rest.erase(rest.begin());
+    // join() needs groups without a path around them, so the groups are joined in an order of dependencies.
     while (!rest.empty()) {
       const auto next =
           std::ranges::find_if(rest, [&](uint32_t group) { return !groups_.path_around(first, group); });
@@ -183,10 +190,11 @@ class Fuser {
     return true;
   }
 
-  /// Puts those that store small parts of the buffer, as a concatenation does, into few kernels, in which they run one after the
-  /// other: it takes longer to compile and to start a kernel for each than to run it.
+  /// Joins the statements that store small parts of one buffer, as a concatenation does, into few kernels in
+  /// which they run one after the other. A kernel for each would take longer to compile and to launch than to
+  /// run.
   void join_parts(BufferId b) {
-    uint32_t into = none;  // a statement of the group that takes parts in
+    uint32_t into = none;  // a statement of the group to which parts are added
     for (const uint32_t writer : deps_.writers[b]) {
       if (!is_small_part(writer)) {
         into = none;
@@ -210,7 +218,8 @@ class Fuser {
     groups_.join(first, second, 0);
     return true;
   }
-  /// Whether the statement is a kernel of its own that stores a part of a buffer that it does not read, and is done soon by one worker.
+  /// Whether the statement is a kernel of its own that writes a part of a buffer which it does not read, and
+  /// takes one worker little time.
   bool is_small_part(uint32_t s) const {
     const auto& group = groups_[groups_.of(s)];
     const auto& statement = program_.statements[s];
@@ -233,14 +242,15 @@ class Fuser {
            makes_operand(program_, deps_, edge.first, edge.second, edge.buffer);
   }
 
-  /// Whether the group is a map that a contraction is to compute, as things stand: beside another map it would have to be stored.
+  /// Whether the group is a map that a contraction will compute as a prologue. Joined with another map it
+  /// would have to be stored.
   bool becomes_operand(uint32_t group) const {
     if (groups_[group].statements.size() != 1) return false;
     const auto found = made_operand_.find(groups_[group].statements[0]);
     return found != made_operand_.end() && operand_refusal(found->second).category.empty();
   }
 
-  /// Puts a map that is a kernel of its own into the contraction, which then computes the operand that the map made.
+  /// Moves a map that is a kernel of its own into the contraction, which then computes the operand itself.
   void attempt_prologue(const Edge& edge) {
     const uint32_t a = groups_.of(edge.first), b = groups_.of(edge.second);
     if (a == b) return;
@@ -252,7 +262,8 @@ class Fuser {
     take_prologue(program_, deps_, edge.first, edge.second, edge.buffer);
   }
 
-  /// Takes out the operands that are better stored for somebody who does not compute them.
+  /// Removes the operands that an operand advisor wants stored, because the code that will run the
+  /// contraction cannot compute them.
   void keep_stored() {
     if (!limits_.operands) return;
     std::vector<Edge> possible;
@@ -282,7 +293,7 @@ class Fuser {
     const auto &map = groups_[a], &product = groups_[b];
     if (const auto kept = kept_apart(edge, map, product, text); !kept.empty()) return std::string(kept);
     if (map.statements.size() > 1) {
-      text = "a contraction only takes what follows it, and what is a kernel of its own";
+      text = "a contraction fuses only with its epilogue, and with prologues that are kernels of their own";
       return std::string(category::contraction);
     }
     if (product.statements[0] != edge.second || contractions(product.statements).size() > 1) {
@@ -295,14 +306,15 @@ class Fuser {
     }
     const auto refusal = operand_refusal(edge);
     text = refusal.text;
-    // Who else reads it would find nothing stored, whatever a policy wants.
+    // Other readers need the operand in memory, so no policy can overrule the cost.
     const bool is_final = refusal.category != category::cost || deps_.readers[edge.buffer].size() > 1;
     if (!refusal.category.empty() && is_final) return std::string(refusal.category);
     return advised(edge, {map, product, product.shared, refusal.category.empty()}, text);
   }
 
-  /// Tries again with the loops of one of the two, a map that is alone in its group, in the order of the other. Gives the
-  /// category of the refusal, then with the loops as they were, or nothing.
+  /// Tries the pair again after reordering the loops of one of its statements, a map that is alone in its
+  /// group, to match those of the other. Returns an empty category on success. Otherwise it restores the
+  /// loops and returns the category of the refusal.
   std::string reorder(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text,
                       std::string category) {
     for (auto [moved, fixed] : {std::pair{edge.first, edge.second}, std::pair{edge.second, edge.first}}) {
@@ -328,7 +340,7 @@ class Fuser {
     return category;
   }
 
-  /// Leading loops in which both walk the buffer that they read alike.
+  /// The number of leading loops in which both statements walk the buffer that they read in the same way.
   uint32_t walked_alike(const Edge& edge, uint32_t limit) const {
     const auto& x = program_.statements[edge.first];
     const auto& y = program_.statements[edge.second];
@@ -336,8 +348,8 @@ class Fuser {
                    limit);
   }
 
-  /// Empty when the groups are to be one kernel over `shared` common loops; otherwise the category, and why in `text`. Where an
-  /// advisor decides, `text` says so.
+  /// Empty when the groups are to be one kernel over `shared` common loops; otherwise the category, with the
+  /// reason in `text`. Where an advisor decides, `text` says so.
   std::string refusal(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text) const {
     if (auto category = obstacle(edge, a, b, shared, text); !category.empty()) return category;
     const auto& first = groups_[a];
@@ -351,7 +363,8 @@ class Fuser {
     return advised(edge, {first, second, shared, text.empty()}, text);
   }
 
-  /// The category that the advisor, or else the cost, gives a legal pair; `text` says why it is dearer, if it is.
+  /// The category that the advisor, or else the cost, gives a legal pair. On entry `text` says why fusion
+  /// costs more, or is empty.
   std::string advised(const Edge& edge, const FusionTrial& trial, std::string& text) const {
     if (advisor_) {
       const auto advice = advisor_->decide(program_, edge, trial);
@@ -365,8 +378,9 @@ class Fuser {
     return std::string(text.empty() ? "" : category::cost);
   }
 
-  /// The category of loops that are not alike, which `text` is told more about: around the buffer of the pair, around another one
-  /// that statements of both groups touch, or by the loops alone.
+  /// The category for loops that do not match, with details appended to `text`. The mismatch is looked for
+  /// first around the buffer of the pair, then around another one that statements of both groups access, then
+  /// in the loops alone.
   std::string difference(const Edge& edge, const Group& first, const Group& second, std::string& text) const {
     Refusal found;
     if (edge.buffer != none) found = mismatch(program_, edge.first, edge.second, edge.buffer);
@@ -402,7 +416,7 @@ class Fuser {
     return false;
   }
 
-  /// Whether the groups, alone, run on different devices; `text` says on which.
+  /// Whether the groups, as separate kernels, run on different devices; `text` then names them.
   bool run_apart(const Group& first, const Group& second, std::string& text) const {
     const uint32_t a = first.statements[0], b = second.statements[0];
     if (!limits_.assignment.apart(a, b)) return false;
@@ -412,8 +426,8 @@ class Fuser {
     return true;
   }
 
-  /// Empty, or the category of what keeps the groups apart whatever they compute: a pass, or devices where one reads what the other
-  /// stores.
+  /// Empty, or the category of an obstacle that does not depend on the computations: a pass forbade the pair,
+  /// or one group reads on one device what the other stores on another.
   std::string_view kept_apart(const Edge& edge, const Group& first, const Group& second,
                               std::string& text) const {
     if (is_forbidden(first, second)) {
@@ -423,11 +437,13 @@ class Fuser {
     return edge.buffer != none && run_apart(first, second, text) ? category::device : std::string_view{};
   }
 
-  /// Empty when the groups can be one kernel over `shared` common loops; otherwise the category, and why in `text`.
+  /// Empty when the groups can legally be one kernel over `shared` common loops; otherwise the category, with
+  /// the reason in `text`.
   std::string obstacle(const Edge& edge, uint32_t a, uint32_t b, uint32_t& shared, std::string& text) const {
     const auto& first = groups_[a];
     const auto& second = groups_[b];
     if (const auto kept = kept_apart(edge, first, second, text); !kept.empty()) return std::string(kept);
+    // A kernel runs either at load or in each run. Fusing both kinds would repeat constant work in each run.
     if (constant_[first.statements[0]] != constant_[second.statements[0]]) {
       text = "one of them runs once, at load";
       return std::string(category::cost);
@@ -459,17 +475,18 @@ class Fuser {
       }
     }
     if (contract && contractions(members(first, second)) != std::vector{first.statements[0]}) {
-      text = "a contraction only takes what follows it";
+      text = "a contraction fuses only with statements after it";
       return std::string(category::contraction);
     }
     if (edge.reads) {
       shared = std::min(shared, walked_alike(edge, shared));
       if (contract) {
-        text = "a contraction takes nothing beside it";
+        text = "a contraction cannot be fused horizontally";
         return std::string(category::contraction);
       }
     }
-    // Without shared loops there is one iteration, which one worker does: only where that is soon done.
+    // Without shared loops the kernel has one iteration, which one worker runs. This is acceptable only where
+    // it takes little time.
     if (shared == 0 && (first.shared > 0 || second.shared > 0) && !inside_whole_reduction(first, second)) {
       text = "the loops around the shared buffer differ";
       return difference(edge, first, second, text);
@@ -494,7 +511,7 @@ class Fuser {
     return {};
   }
 
-  /// The leading loops that all statements of both groups have in common.
+  /// The number of leading loops that all statements of both groups have in common.
   uint32_t shared_loops(const Group& first, const Group& second) const {
     uint32_t shared = std::min(first.shared, second.shared);
     for (uint32_t x : first.statements)
@@ -509,7 +526,7 @@ class Fuser {
     return result;
   }
 
-  /// Whether a kernel of both groups makes and takes rows of products.
+  /// Whether both groups together are a kernel that makes and consumes rows of matrix products.
   FusedGemmChain::Answer gemm_chains(const Edge& edge, uint32_t a, uint32_t b) const {
     if (!does(Feature::gemm_chains) || limits_.target.products != Products::any || edge.reads ||
         edge.buffer == none)
@@ -517,8 +534,8 @@ class Fuser {
     return row_products_.ask(members(groups_[a], groups_[b]), shared_loops(groups_[a], groups_[b]));
   }
 
-  /// Whether the groups are maps and a reduction of everything with their loops, in which they run, and that is done soon or divided
-  /// among workers.
+  /// Whether the groups are maps that run inside the loops of a reduction to one value, and that reduction is
+  /// either short or can be divided among workers.
   bool inside_whole_reduction(const Group& first, const Group& second) const {
     const auto all = members(first, second);
     const auto& reduction = program_.statements[all.back()];
@@ -534,21 +551,22 @@ class Fuser {
   const FusionRequests& requests_;
   const FusionLimits& limits_;
   Ledger& ledger_;
-  FusionAdvisor* const advisor_;  ///< null: there is none
+  FusionAdvisor* const advisor_;  ///< null where there is none
   Dependencies deps_;
   const std::set<BufferId> callers_;  ///< storages
-  const std::vector<bool> constant_;  ///< by statement: it runs at load
+  const std::vector<bool> constant_;  ///< by statement: whether it runs at load
   const FusedGemmChain row_products_;
   const FusedSoftmax softmax_rows_;
   const FusionCosts costs_;
   Groups groups_;
-  bool deferring_ = true;  ///< rows of products wait
+  bool deferring_ = true;  ///< pairs that would make rows of products are put off
   std::vector<Edge> deferred_;
   std::vector<Edge>
-      operands_;  ///< of which the second statement, a contraction, may compute what the first one makes
-  std::unordered_map<uint32_t, Edge> made_operand_;  ///< the same, by the first statement
+      /// pairs whose second statement, a contraction, may compute the result of the first as its operand
+      operands_;
+  std::unordered_map<uint32_t, Edge> made_operand_;  ///< the same pairs, by the first statement
   std::vector<Edge>
-      beside_;  ///< of maps that read the same, until it is known which of them contractions compute
+      beside_;  ///< pairs that only read, put off until it is decided which of their maps become prologues
   bool prologues_done_ = false;
 };
 

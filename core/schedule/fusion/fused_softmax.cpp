@@ -12,16 +12,17 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// Groups before a product that are looked at; a softmax is one to three.
+/// The most groups before a product that are searched; a softmax is one to three groups.
 constexpr size_t most_groups = 8;
 /// Fewer rows leave most of a tile empty.
 constexpr int64_t least_rows = 16;
-/// Rows that a worker takes at a time, and columns that it goes over soon enough where others have nothing to do.
+/// The rows of a task, and a number of columns that a task walks quickly enough even while other workers are
+/// idle.
 constexpr int64_t rows_of_task = 64, few_columns = 1024;
 
 }  // namespace
 
-/// Groups that write what the group reads, others than itself.
+/// The other groups that write the storages that the group reads.
 std::vector<uint32_t> FusedSoftmax::writers_of(const Groups& groups, uint32_t group) const {
   std::vector<uint32_t> result;
   for (const uint32_t s : groups[group].statements)
@@ -33,7 +34,7 @@ std::vector<uint32_t> FusedSoftmax::writers_of(const Groups& groups, uint32_t gr
   return result;
 }
 
-/// Whether the rows that the statements of the groups go over are reduced as for a softmax.
+/// Whether the groups contain the two reductions of a softmax, a maximum and a sum.
 bool FusedSoftmax::reduces(const Groups& groups, std::span<const uint32_t> members) const {
   const auto has = [&](uint32_t kind) {
     return std::ranges::any_of(members, [&](uint32_t group) {
@@ -51,7 +52,7 @@ std::vector<FusedSoftmax::Candidate> FusedSoftmax::candidates(const Groups& grou
                                                               uint32_t contraction) const {
   const uint32_t last = groups.of(contraction);
   if (groups[last].statements[0] != contraction) return {};
-  // What lies before it, up to contractions, the nearest first.
+  // The groups before the product, up to the next contractions, the nearest first.
   std::vector<uint32_t> rows, products, open = {last};
   for (size_t k = 0; k < open.size() && rows.size() < most_groups; ++k)
     for (const uint32_t writer : writers_of(groups, open[k])) {
@@ -61,7 +62,7 @@ std::vector<FusedSoftmax::Candidate> FusedSoftmax::candidates(const Groups& grou
       list.push_back(writer);
       if (!product) open.push_back(writer);
     }
-  // Of that, what depends on one of these.
+  // Of these groups, those that depend on one of the first products.
   std::vector<Candidate> results;
   for (const uint32_t product : products) {
     Candidate result{{product}, groups[product].statements[0], contraction};
@@ -102,6 +103,7 @@ FusedSoftmax::Answer FusedSoftmax::ask(const Groups& groups, const Candidate& ca
   const auto inside = [&](uint32_t s) { return std::ranges::binary_search(all.statements, s); };
   for (const uint32_t s : all.statements) {
     if (constant_[s]) return refuse(category::cost, "a part of it runs once, at load");
+    // Everything between the products moves into the kernel, so nothing outside may read it.
     if (groups.of(s) != candidate.groups.back() && !std::ranges::all_of(deps_.after[s], inside))
       return refuse(category::cycle, "another kernel depends on what lies between the products");
     for (const uint32_t other : all.statements)
@@ -119,6 +121,8 @@ FusedSoftmax::Answer FusedSoftmax::ask(const Groups& groups, const Candidate& ca
     return refuse(category::cost, fmt::format("{}: too few for a tile", counted(found.row.extent, "row")));
   int64_t tasks = (found.row.extent + rows_of_task - 1) / rows_of_task;
   for (uint32_t k = 0; k + 1 < all.shared; ++k) tasks *= found.between.vars[k].extent;
+  // A task walks all columns in order. With many columns and few tasks, the separate kernels use the machine
+  // better.
   if (found.column.extent > few_columns && tasks < limits_.target.workers / 8)
     return refuse(category::cost,
                   counted(tasks, "tile of rows leaves workers idle", "tiles of rows leave workers idle"));

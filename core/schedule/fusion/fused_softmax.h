@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Scores, their softmax and its product with the values as one kernel, for targets that go over the columns piece by piece.
+// Attention (the scores, their softmax and its product with the values) as one kernel, for targets that
+// process the columns tile by tile.
 #pragma once
 
 #include <set>
@@ -12,25 +13,26 @@
 
 namespace ferrite::core::schedule {
 
-/// What target numbers ask for with Products::softmax. The shape of such a kernel is that of find_softmax_products(); what is no such
-/// kernel stays as it is.
+/// The fusion that targets with Products::softmax ask for. find_softmax_products() defines the kernel's
+/// shape; groups that do not have it stay separate.
 class FusedSoftmax {
  public:
-  /// Keeps references. `constant`, by statement: it reads constants only. `callers`: storages that outlive the program's kernels.
+  /// Keeps references. `constant`: by statement, whether it reads only constants. `callers`: storages that
+  /// outlive the program's kernels.
   FusedSoftmax(const LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant,
                const std::set<BufferId>& callers, const FusionLimits& limits)
       : program_(program), deps_(deps), constant_(constant), callers_(callers), limits_(limits) {}
 
   struct Candidate {
     std::vector<uint32_t>
-        groups;  ///< the first makes the scores, the last is that of the contraction that takes their softmax
-    uint32_t from = 0, to = 0;  ///< both contractions
+        groups;  ///< the first makes the scores, the last has the contraction that consumes their softmax
+    uint32_t from = 0, to = 0;  ///< the two contractions
   };
-  /// The groups from contractions that may make scores to this one.
+  /// The chains of groups from a contraction that may make scores to this contraction.
   std::vector<Candidate> candidates(const Groups& groups, uint32_t contraction) const;
 
   struct Answer {
-    Refusal refusal;  ///< of an empty category: they are to be one
+    Refusal refusal;  ///< an empty category: the groups are to be one kernel
     uint32_t shared = 0;
   };
   Answer ask(const Groups& groups, const Candidate& candidate) const;

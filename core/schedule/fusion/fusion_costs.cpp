@@ -12,7 +12,8 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// Side by side, statements whose inner loops are shorter than this lose more by being cut into rows than they read twice.
+/// In horizontal fusion, statements whose inner loops are shorter than this lose more by being cut into rows
+/// than the second read of their input costs.
 constexpr int64_t least_row = 64;
 
 }  // namespace
@@ -26,6 +27,7 @@ std::vector<uint32_t> members(const Group& first, const Group& second) {
 
 std::string FusionCosts::dearer(const FusionPair& edge, const Group& first, const Group& second,
                                 uint32_t shared) const {
+  // An advisor that knows the prices of all three kernels replaces the estimate below.
   if (auto known = dearer_by_prices(edge, first, second, shared)) return *known;
   const bool contract = std::ranges::any_of(members(first, second), [&](uint32_t s) {
     return program_.statements[s].kind == FE_STATEMENT_CONTRACT;
@@ -41,10 +43,11 @@ std::string FusionCosts::dearer(const FusionPair& edge, const Group& first, cons
     if (auto text = useless(edge, first, second, shared); !text.empty()) return text;
   if (contract) return {};
   const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
+  // Where both groups together take little time, a saved launch outweighs more bytes.
   const bool small = !edge.reads && work(first) + work(second) <= limits_.target.small_work();
   if (edge.reads ? together >= apart : together > apart && !small)
-    return fmt::format("{} bytes together, {} apart; those that no inner loop walks count {} times", together,
-                       apart, limits_.target.uncoalesced);
+    return fmt::format("{} bytes together, {} apart; uncoalesced ones count {} times", together, apart,
+                       limits_.target.uncoalesced);
   return {};
 }
 
@@ -55,6 +58,7 @@ std::optional<std::string> FusionCosts::dearer_by_prices(const FusionPair& edge,
   const auto both = other ? price({members(first, second), shared}) : std::nullopt;
   if (!both) return {};
   const double apart = one->seconds + other->seconds;
+  // Without a buffer that passes between the groups, equal cost is no reason to fuse.
   if (edge.reads ? both->seconds < apart : both->seconds <= apart) return "";
   return fmt::format("{:.3g} us together, {:.3g} us apart, by {}", both->seconds * 1e6, apart * 1e6,
                      both->by);
@@ -80,7 +84,8 @@ std::string FusionCosts::useless(const FusionPair& edge, const Group& first, con
       return fmt::format("{} bytes that both read in one iteration", edge.bytes / rows);
     for (uint32_t s : all) {
       const auto& statement = program_.statements[s];
-      if (statement.vars.size() <= shared) continue;  // beside the rows, once for each
+      // a map over the rows only, which runs once for each row
+      if (statement.vars.size() <= shared) continue;
       int64_t row = 1;
       for (size_t k = shared; k < statement.vars.size(); ++k) row *= statement.vars[k].extent;
       if (row < least_row) return fmt::format("rows of {}", counted(row, "point"));

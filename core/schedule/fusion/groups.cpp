@@ -22,8 +22,8 @@ Groups::Groups(const LoopProgram& program, const Dependencies& dependencies)
   }
 }
 
-/// The other groups that depend on this one, or that it depends on, as far as they lie between the positions of both,
-/// reached by way of others than `end`.
+/// The other groups between the positions of both that depend on `from`, or that it depends on, on paths that
+/// avoid `end`.
 std::vector<uint32_t> Groups::between(uint32_t from, uint32_t end, Direction direction) const {
   const auto& next = direction == Direction::forward ? dependencies_.after : dependencies_.before;
   const auto [low, high] = std::minmax(position_[from], position_[end]);
@@ -44,7 +44,8 @@ std::vector<uint32_t> Groups::between(uint32_t from, uint32_t end, Direction dir
   return found;
 }
 
-/// Such a chain leads through positions between theirs only.
+/// A chain between two groups passes only through positions between theirs, because positions are a
+/// topological order.
 bool Groups::path_around(uint32_t a, uint32_t b) const {
   if (position_[a] > position_[b]) std::swap(a, b);
   return std::ranges::any_of(between(a, b, Direction::forward), [&](uint32_t group) {
@@ -54,8 +55,9 @@ bool Groups::path_around(uint32_t a, uint32_t b) const {
   });
 }
 
-/// Keeps positions in an order of dependencies where the two become one: what the later one depends on moves before it, what
-/// depends on the earlier one behind (Pearce and Kelly, A dynamic topological sort algorithm for directed acyclic graphs, 2007).
+/// Restores the topological order when the two groups become one: predecessors of the later group move before
+/// the joined group, successors of the earlier one after it (Pearce and Kelly, A dynamic topological sort
+/// algorithm for directed acyclic graphs, 2007).
 void Groups::order_with(uint32_t a, uint32_t b) {
   if (position_[a] > position_[b]) std::swap(a, b);
   auto behind = between(a, b, Direction::forward), before = between(b, a, Direction::backward);

@@ -8,22 +8,26 @@
 
 namespace ferrite::core::schedule {
 
-/// Statements in groups that become one, step by step, while the dependencies between groups stay without a cycle. A group is named by
-/// the number of one of its statements. Not for several threads at once.
+/// Groups of statements that are joined step by step while the dependencies between groups stay acyclic. A
+/// group is named by the number of one of its statements. Not thread-safe.
 class Groups {
  public:
-  /// Each statement is a group of its own. Keeps a reference to the dependencies, which may lose statements.
+  /// Each statement starts as a group of its own. Keeps a reference to the dependencies; statements may lose
+  /// theirs later.
   Groups(const LoopProgram& program, const Dependencies& dependencies);
 
   uint32_t of(uint32_t statement) const { return group_of_[statement]; }
   const Group& operator[](uint32_t group) const { return groups_[group]; }
-  /// Whether there is a chain of dependencies from one to the other through a third: then they cannot become one.
+  /// Whether a chain of dependencies leads from one group to the other through a third. The two cannot be
+  /// joined then.
   bool path_around(uint32_t a, uint32_t b) const;
-  /// `b` becomes a part of `a`, with so many shared loops.
+  /// `b` becomes a part of `a`, which then shares this many loops.
   void join(uint32_t a, uint32_t b, uint32_t shared);
-  /// `a`, of one statement, ends: group `b` does what it did. Call it before the dependencies change.
+  /// Removes group `a`, which has one statement; group `b` now computes it. Call this before the dependencies
+  /// change.
   void dissolve(uint32_t a, uint32_t b);
-  /// In dependency order, the one with the earliest statement first.
+  /// The groups in an order of dependencies; of several that may come next, the one with the earliest
+  /// statement.
   std::vector<Group> ordered() const;
 
  private:
@@ -35,8 +39,8 @@ class Groups {
   const Dependencies& dependencies_;
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;
-  std::vector<uint32_t> position_;         ///< by group, in an order of dependencies
-  mutable std::vector<uint64_t> visited_;  ///< by group: the last search that found it
+  std::vector<uint32_t> position_;         ///< by group: its position in a topological order
+  mutable std::vector<uint64_t> visited_;  ///< by group: the last search that visited it
   mutable uint64_t visit_ = 0;
 };
 

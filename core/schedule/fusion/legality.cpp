@@ -28,7 +28,8 @@ std::optional<Misfit> misfit(const LoopProgram& program, std::span<const uint32_
   for (size_t k = 0; k < statements.size(); ++k) {
     const uint32_t s = statements[k];
     const auto& statement = program.statements[s];
-    // A contraction inside of the shared loops has rows and columns of its own there; another one comes first.
+    // A contraction inside the shared loops has rows and columns of its own there. Any other contraction has
+    // to come first in its group.
     const bool is_placed = statement.kind != FE_STATEMENT_CONTRACT || (k == 0 && is_product) ||
                            (shared > 0 && statement.parallel_count() > shared);
     if (is_kernel_alone(statement) || !is_placed) return Misfit{s, "it has to be a group of its own"};

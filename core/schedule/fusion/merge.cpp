@@ -10,7 +10,8 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// What `load` gives in a body that already has the operations of `writer`, where it reads what that stores.
+/// The value of `load` in a body that already has the operations of `writer`, where it loads one of the
+/// writer's results; else nothing.
 std::optional<OpId> stored_value(const LoopProgram& program, BodyWriter& body, const Statement& writer,
                                  const BodyOp& load) {
   for (const auto& store : writer.stores)
@@ -19,7 +20,8 @@ std::optional<OpId> stored_value(const LoopProgram& program, BodyWriter& body, c
   return std::nullopt;
 }
 
-/// Turn this: %0 = load @a[i]; store @b[i] = f(%0)   then   %0 = load @b[i]; store @c[i] = g(%0)
+/// Turn this: %0 = load @a[i]; store @b[i] = f(%0)
+/// followed by: %0 = load @b[i]; store @c[i] = g(%0)
 /// into this: %0 = load @a[i]; %1 = f(%0); store @b[i] = %1; store @c[i] = g(%1)
 void append(LoopProgram& program, ProgramStatement& into, const ProgramStatement& map) {
   Substitution same_loops;
@@ -42,7 +44,8 @@ void append(LoopProgram& program, ProgramStatement& into, const ProgramStatement
       into.origins.push_back(origin);
 }
 
-/// Turn this: %0 = load @a[i, j]; store @b[i, j] = f(%0)   then   %0 = load @b[i, j]; %1 = reduced 0; store @c[i] = %1
+/// Turn this: %0 = load @a[i, j]; store @b[i, j] = f(%0)
+/// followed by: %0 = load @b[i, j]; %1 = reduced 0; store @c[i] = %1
 /// into this: %0 = load @a[i, j]; %1 = f(%0); %2 = reduced 0; store @b[i, j] = %1; store @c[i] = %2
 void prepend(LoopProgram& program, ProgramStatement& reduce, ProgramStatement map) {
   Substitution same_loops;
@@ -67,7 +70,8 @@ void prepend(LoopProgram& program, ProgramStatement& reduce, ProgramStatement ma
   reduce.origins = std::move(origins);
 }
 
-/// Whether what `reader` loads of what `writer` stores lies at the same point of their first `count` variables.
+/// Whether `reader` loads the results of `writer` at the points at which they were stored, with respect to
+/// the first `count` variables.
 bool reads_same_points(const LoopProgram& program, const ProgramStatement& writer,
                        const ProgramStatement& reader, size_t count) {
   for (const auto& store : writer.stores)
@@ -80,7 +84,8 @@ bool reads_same_points(const LoopProgram& program, const ProgramStatement& write
   return true;
 }
 
-/// Whether what `later` stores over what `earlier` loads lies at exactly the same point, as in one body it has to.
+/// Whether `later` overwrites elements that `earlier` loads only at the very points of these loads, as one
+/// body requires.
 bool overwrites_same_points(const LoopProgram& program, const ProgramStatement& earlier,
                             const ProgramStatement& later, size_t count) {
   for (const auto& store : later.stores)
@@ -92,7 +97,8 @@ bool overwrites_same_points(const LoopProgram& program, const ProgramStatement& 
   return true;
 }
 
-/// Whether `map` runs over the parallel loops of `into`, and whatever it reads or overwrites of it lies at the same point.
+/// Whether `map` runs over the parallel loops of `into`, and reads and overwrites the buffers of `into` at
+/// the same points only.
 bool fits(const LoopProgram& program, const ProgramStatement& into, const ProgramStatement& map) {
   if (map.kind != FE_STATEMENT_MAP || into.stores.empty()) return false;
   if (into.kind != FE_STATEMENT_MAP && into.kind != FE_STATEMENT_REDUCE && into.kind != FE_STATEMENT_CONTRACT)
@@ -120,15 +126,16 @@ bool depends(const LoopProgram& program, const ProgramStatement& later, const Pr
   return false;
 }
 
-/// Whether nobody reads what the statement reduces, but something else that it stores.
+/// Whether the statement's reduced values are unused while another of its stores is still used.
 bool has_lost_reductions(const ProgramStatement& statement) {
   return (statement.kind == FE_STATEMENT_REDUCE || statement.kind == FE_STATEMENT_CONTRACT) &&
          statement.reductions.empty();
 }
 
-/// Turn this: store @a[i, r] = %0; store @b[i] = %1 over i and reduce r, where nothing is reduced any more
-/// into this: store @a[i, r] = %0 over i and r, and behind it store @b[i] = %1 over i.
-/// Where all stores are of one of these, it is that map; else the second one is given.
+/// Turn this: store @a[i, r] = %0; store @b[i] = %1 over i and reduce r, with no reduction left
+/// into this: store @a[i, r] = %0 over i and r, followed by store @b[i] = %1 over i.
+/// Where all stores are of one kind, `statement` becomes that map and nothing is returned; else the second
+/// map is returned.
 std::optional<ProgramStatement> become_map(const index::Pool& pool, ProgramStatement& statement) {
   const auto where = ferrite::loop::place(pool, statement);
   auto finish = statement;
@@ -150,7 +157,8 @@ std::optional<ProgramStatement> become_map(const index::Pool& pool, ProgramState
   return finish;
 }
 
-/// Joins each reduction of a group with the first before it that reads what it reads, where nothing between them has to come first.
+/// Joins each reduction of a group with the earliest one before it that reads the same buffer, where no
+/// statement between them has to run first.
 void join_members(LoopProgram& program, std::vector<uint32_t>& members) {
   for (size_t j = 1; j < members.size(); ++j) {
     const auto& other = program.statements[members[j]];
@@ -166,7 +174,8 @@ void join_members(LoopProgram& program, std::vector<uint32_t>& members) {
   }
 }
 
-/// One round of drop_unread(). Gives whether a statement went, whose own loads may have been the last of another store.
+/// One round of drop_unread(). Returns whether a statement was removed; its loads may have been the last ones
+/// of another store.
 bool drop_once(Schedule& schedule) {
   auto& program = schedule.program;
   std::vector<size_t> loads(program.buffers.size(), 0);
@@ -177,7 +186,7 @@ bool drop_once(Schedule& schedule) {
       for (BufferId b : program.statements[s].call.reads) ++loads[program.storage(b)];
     }
   for (BufferId b : program.outputs) ++loads[program.storage(b)];
-  for (BufferId b : program.inputs) ++loads[b];  // what is stored in one the caller has
+  for (BufferId b : program.inputs) ++loads[b];  // the caller may read stores into inputs
   bool dropped = false;
   for (auto& group : schedule.groups) {
     std::vector<uint32_t> kept;
@@ -193,6 +202,7 @@ bool drop_once(Schedule& schedule) {
         }
       }
       kept.push_back(s);
+      // A reduction without reduced values is only a map.
       if (!has_lost_reductions(statement)) continue;
       if (auto finish = become_map(program.pool, statement)) {
         kept.push_back(static_cast<uint32_t>(program.statements.size()));
@@ -266,7 +276,8 @@ void merge_statements(Schedule& schedule, const std::vector<bool>& apart) {
     join_members(program, members);
     for (size_t j = 1; j < members.size(); ++j) {
       const auto& map = program.statements[members[j]];
-      // The latest statement that it depends on, or the first that it fits into when it depends on none.
+      // The latest statement that the map depends on, or the first one that it fits into when it depends on
+      // none.
       for (size_t i = j; i-- > 0;) {
         auto& into = program.statements[members[i]];
         if (fits(program, into, map)) {
@@ -277,7 +288,7 @@ void merge_statements(Schedule& schedule, const std::vector<bool>& apart) {
         if (depends(program, map, into)) break;
       }
     }
-    // A map before a reduction with its loops, where nothing between them waits for it.
+    // A map before a reduction over the same loops, where no statement between them depends on the map.
     for (size_t j = members.size(); j-- > 0;) {
       const auto& map = program.statements[members[j]];
       for (size_t i = j + 1; i < members.size(); ++i) {

@@ -22,20 +22,20 @@ int64_t points(const Statement& statement) {
   return points;
 }
 
-/// One loop of a walk: elements from one iteration to the next, and iterations.
+/// One loop of an access pattern: the distance in elements between iterations, and the number of iterations.
 struct Step {
   int64_t stride;
   int64_t extent;
   friend auto operator<=>(const Step&, const Step&) = default;
 };
 
-/// How a statement walks a storage.
+/// A statement's access pattern to a storage.
 struct Walk {
   std::vector<Step> steps;  ///< by loop of the statement
-  int64_t begin = 0;        ///< the element at which all loops begin
-  bool indirect = false;    ///< elements that are known when the statement runs
-  bool cut = false;         ///< divisions and remainders of loops
-  bool repeats = false;     ///< some loop over results comes back to the same elements
+  int64_t begin = 0;        ///< the element at which all loops are 0
+  bool indirect = false;    ///< the elements depend on data
+  bool cut = false;         ///< the index divides loops
+  bool repeats = false;     ///< some loop over results visits the same elements again
 };
 
 Walk walk_of(const LoopProgram& program, const Statement& statement, BufferId storage, Index index) {
@@ -61,7 +61,7 @@ Walk walk_of(const LoopProgram& program, const Statement& statement, BufferId st
   return walk;
 }
 
-/// The loops that go anywhere, forwards.
+/// The loops of more than one iteration, with strides made positive.
 std::vector<Step> moving(const Walk& walk) {
   std::vector<Step> result;
   for (const auto& step : walk.steps)
@@ -74,7 +74,8 @@ std::vector<Step> sorted(std::vector<Step> steps) {
   return steps;
 }
 
-/// Whether the loops, the largest stride first, count through elements that lie evenly: each goes on where the next one ends.
+/// Whether the loops, ordered by descending stride, visit evenly spaced elements: each loop continues where
+/// the next inner one ends.
 bool counts_evenly(std::span<const Step> steps) {
   for (size_t k = 0; k + 1 < steps.size(); ++k)
     if (steps[k].stride != steps[k + 1].stride * steps[k + 1].extent) return false;
@@ -83,15 +84,15 @@ bool counts_evenly(std::span<const Step> steps) {
 
 Refusal compare(const Walk& a, int64_t points_of_a, const Walk& b, int64_t points_of_b) {
   if (a.indirect || b.indirect)
-    return {category::no_dependency, "which elements one of them touches is known when it runs"};
+    return {category::no_dependency, "the elements that one of them accesses depend on data"};
   if (points_of_a != points_of_b ? a.repeats || b.repeats : a.repeats != b.repeats)
-    return {category::broadcast, "one of them comes back to the same elements"};
+    return {category::broadcast, "one of them accesses the same elements repeatedly"};
   if (points_of_a != points_of_b)
     return {category::element_count, fmt::format("{} and {}", counted(points_of_a, "point"), points_of_b)};
   const auto reshaped = [&] {
     return Refusal{category::element_count, "a reshape cuts the same elements into other loops"};
   };
-  // Points of their own for as many elements, numbered by division: what a view of other dims leaves.
+  // Each point has an element of its own, computed by division: the trace of a view with other dims.
   if (a.cut || b.cut) return a.repeats ? Refusal{category::unknown, {}} : reshaped();
   const auto x = moving(a), y = moving(b);
   const auto of_x = sorted(x), of_y = sorted(y);
@@ -102,15 +103,15 @@ Refusal compare(const Walk& a, int64_t points_of_a, const Walk& b, int64_t point
     if (turned) return {category::offset, "one of them goes backwards"};
     const auto stays = [](const Step& step) { return step.stride == 0; };
     if (!std::ranges::equal(x, y, {}, stays, stays))
-      return {category::broadcast, "they come back to the same elements in different loops"};
-    if (x != y) return {category::offset, "in other steps"};
+      return {category::broadcast, "they repeat the same elements in different loops"};
+    if (x != y) return {category::offset, "with other strides"};
     if (a.begin != b.begin)
       return {category::offset, fmt::format("{} apart", counted(std::abs(a.begin - b.begin), "element"))};
-    // Loops of one iteration may stand at other places.
+    // Loops of one iteration may stand at different positions.
     if (!std::ranges::equal(a.steps, b.steps, {}, &Step::extent, &Step::extent))
       return {category::loop_order, {}};
     if (!x.empty() && x[0].stride == 0)
-      return {category::broadcast, "both come back to the same elements in the first loop"};
+      return {category::broadcast, "both repeat the same elements in the first loop"};
     return {};
   }
   if (a.repeats || !counts_evenly(of_x) || !counts_evenly(of_y) || of_x.back().stride != of_y.back().stride)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Why pairs of statements are not fused: the categories, and how the ones that lie in the loops are recognised.
+// The reasons why pairs of statements are not fused: their categories, and how to recognise those that lie in
+// the loops.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace ferrite::core::schedule {
 
-/// As the ledger, the metric tables and `explain` name them.
+/// The names of the categories in the ledger, in the metric tables and in `explain`.
 namespace category {
 inline constexpr std::string_view element_count = "different element count";
 inline constexpr std::string_view broadcast = "broadcast";
@@ -26,17 +27,18 @@ inline constexpr std::string_view forbidden = "forbidden";
 inline constexpr std::string_view unknown = "unknown";
 }  // namespace category
 
-/// Why something is not done.
+/// The reason why an optimisation is not applied.
 struct Refusal {
-  std::string_view category;  ///< empty: nothing speaks against it
+  std::string_view category;  ///< empty: there is no obstacle
   std::string text;
 };
 
-/// How the loops of two statements differ around a storage that both touch: the first difference that is found between an access
-/// of one and an access of the other, one of them a store where there is any.
+/// How the loops of two statements differ in their accesses to a common storage: the first difference between
+/// an access of one and an access of the other. Pairs of accesses with a store take precedence over pairs of
+/// loads.
 Refusal mismatch(const LoopProgram& program, uint32_t first, uint32_t second, BufferId storage);
 
-/// How their loops differ, whatever they touch.
+/// How the loops of two statements differ, independent of what they access.
 Refusal mismatch(const LoopProgram& program, uint32_t first, uint32_t second);
 
 }  // namespace ferrite::core::schedule

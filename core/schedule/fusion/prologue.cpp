@@ -10,16 +10,17 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// Tasks that have an operand's elements in common, each of which reads and computes them again.
+/// The number of tasks that use the same elements of an operand, each of which reads and computes them again.
 constexpr int64_t packings = 2;
-/// Of a constant that is computed at each run instead of once: so many products of each element at most, and it has to be so
-/// much narrower as it is stored.
+/// Limits for an operand that depends on constants only and would be computed in each run instead of once at
+/// load. Each element may take part in at most this many products, and the stored operand must be this many
+/// times larger than its inputs.
 constexpr int64_t few_products = 1, much_narrower = 2;
-/// Rows, or columns, of a block's tile.
+/// Rows, or columns, of a thread block's tile.
 constexpr int64_t products_of_block = 128;
-constexpr size_t most_operations = 256;  // of the contraction that computes its operands
+constexpr size_t most_operations = 256;  // of a contraction together with its prologues
 
-/// The one load of the storage; none where there are several.
+/// The only load of the storage; none where there are several.
 OpId only_load(const LoopProgram& program, const Statement& statement, BufferId storage) {
   OpId found = none;
   for (OpId id = 0; id < statement.ops.size(); ++id) {
@@ -31,7 +32,7 @@ OpId only_load(const LoopProgram& program, const Statement& statement, BufferId 
   return found;
 }
 
-/// In how many products an element of the operand takes part.
+/// The number of products in which an element of the operand takes part.
 int64_t products_of(const LoopProgram& program, const Statement& contract, const BodyOp& operand) {
   int64_t count = 1;
   for (const auto& var : contract.vars)
@@ -45,7 +46,8 @@ void add_once(std::vector<uint32_t>& list, uint32_t item) {
   if (std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
-/// `reader` computes itself what it read of `storage`, which `producer` alone made, for it alone.
+/// Updates the dependencies when `reader` computes the contents of `storage` itself. `producer` was the only
+/// writer and `reader` the only reader.
 void take_over(Dependencies& deps, uint32_t reader, uint32_t producer, BufferId storage) {
   std::erase(deps.reads[reader], storage);
   std::erase(deps.before[reader], producer);
@@ -89,9 +91,10 @@ Refusal prologue_refusal(LoopProgram& program, const Dependencies& deps, const T
   for (BufferId b : deps.reads[map])
     for (uint32_t writer : deps.writers[b])
       if (writer > map)
-        return {category::no_dependency, "what the operand is computed of is changed before it is read"};
+        return {category::no_dependency,
+                "an input of the operand is overwritten before the contraction reads it"};
   if (std::ranges::any_of(producer.ops, [](const BodyOp& op) { return op.code == FE_OP_INDIRECT; }))
-    return {category::no_dependency, "the operand is picked by computed indices"};
+    return {category::no_dependency, "the operand is gathered by computed indices"};
   if (producer.ops.size() + reader.ops.size() > most_operations)
     return {category::size_limit, fmt::format("more than {} operations", most_operations)};
   if (index_grows_too_large(program, reader, producer))
@@ -100,19 +103,19 @@ Refusal prologue_refusal(LoopProgram& program, const Dependencies& deps, const T
   const int64_t products = products_of(program, reader, reader.ops[only_load(program, reader, storage)]);
   if (target.products != Products::any && products > products_of_block)
     return {category::cost,
-            fmt::format("an element has {} products; blocks have {} each, and would compute it again",
-                        products, products_of_block)};
+            fmt::format(
+                "an element takes part in {} products; each block has {} of them and would compute it again",
+                products, products_of_block)};
   const auto expensive = std::ranges::find_if(
       producer.ops, [](const BodyOp& op) { return op.is_prim() && !is_cheap(op.prim()); });
   if (expensive != producer.ops.end() && products > 1)
-    return {category::cost,
-            fmt::format("tasks may have to compute {} again", info_of(expensive->prim()).name)};
+    return {category::cost, fmt::format("tasks may have to recompute {}", info_of(expensive->prim()).name)};
   const int64_t reads = loaded_bytes(program, producer), stored = program.buffers[storage].bytes();
   if (at_load && (products > few_products || reads * much_narrower > stored))
     return {category::cost, "the operand is made once, at load"};
   if (!at_load && packings * reads >= reads + 2 * stored)
     return {category::cost,
-            fmt::format("{} bytes together, {} apart; what tasks compute again counts {} times",
+            fmt::format("{} bytes together, {} apart; bytes that tasks read again count {} times",
                         packings * reads, reads + 2 * stored, packings)};
   return {};
 }
@@ -122,7 +125,8 @@ void take_prologue(LoopProgram& program, Dependencies& deps, uint32_t map, uint3
   auto& contract = program.statements[number];
   splice_into(program, contract, program.statements[map]);
   take_over(deps, number, map, storage);
-  // What only widens a load leaves that the operand.
+  // A widening cast remains outside of the operand: the contraction takes the narrow type and widens it
+  // itself.
   for (auto* operand : {&contract.contract_a, &contract.contract_b}) {
     OpId load = *operand;
     const auto widens = [&](const BodyOp& op) {

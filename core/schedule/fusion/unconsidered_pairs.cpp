@@ -14,12 +14,12 @@ namespace {
 
 bool has(std::span<const uint32_t> list, uint32_t one) { return std::ranges::find(list, one) != list.end(); }
 
-/// A storage as people know it: by its name in the model, or by the nodes that make it.
+/// A storage as messages show it: its name in the model, or the nodes that write it.
 std::string text_of(const LoopProgram& program, const Dependencies& deps, BufferId b) {
   if (auto name = model_name(program.buffers[b]); !name.empty()) return name;
   const auto& writers = deps.writers[b];
   if (writers.empty()) return fmt::format("@{}", b);
-  // Each part of a concatenation has its node behind those that make the part.
+  // The last origin of each part of a concatenation is the concatenation; those before it compute the part.
   const auto last_of = [&](uint32_t w) {
     const auto& origins = program.statements[w].origins;
     if (origins.empty()) return std::string("?");
@@ -27,26 +27,27 @@ std::string text_of(const LoopProgram& program, const Dependencies& deps, Buffer
   };
   const auto maker = last_of(writers[0]);
   if (std::ranges::all_of(writers, [&](uint32_t w) { return last_of(w) == maker; }))
-    return "what " + maker + " makes";
-  return fmt::format("what {} and {} make", maker, counted(writers.size() - 1, "other"));
+    return "the result of " + maker;
+  return fmt::format("the results of {} and {}", maker, counted(writers.size() - 1, "other"));
 }
 
-/// What two statements, one of each node, have to do with each other through one storage, least first: what is nearest to being tried.
+/// The relation of two statements, one of each node, through one storage. The first value is the closest to
+/// being considered.
 enum class Nearness : uint8_t { tried, readers, writers, off, order, parts };
 
 struct Found {
   Nearness nearness = Nearness::parts;
   BufferId buffer = none;
   uint64_t bytes = 0;
-  size_t between = 0;       ///< readers
-  bool first_is_a = false;  ///< the statement that comes first is of node a
+  size_t between = 0;       ///< number of readers between the two
+  bool first_is_a = false;  ///< the earlier statement belongs to node a
 
   bool operator<(const Found& other) const {
     return std::tuple(nearness, other.bytes, between) < std::tuple(other.nearness, bytes, other.between);
   }
 };
 
-/// Of storage `b`, for statements x < y; nothing where they do not share it.
+/// The relation through storage `b`, for statements x < y; nothing where they do not both access it.
 std::optional<Found> through(const Dependencies& deps, Features without, uint32_t x, uint32_t y, BufferId b) {
   const auto &readers = deps.readers[b], &writers = deps.writers[b];
   const bool x_reads = has(readers, x), x_writes = has(writers, x);
@@ -77,6 +78,7 @@ std::optional<Found> through(const Dependencies& deps, Features without, uint32_
 std::span<const uint32_t> tried_writers(const Dependencies& deps, uint32_t reader, BufferId b) {
   const std::span<const uint32_t> writers = deps.writers[b];
   const auto& readers = deps.readers[b];
+  // Both lists are cut in proportion, so that the number of pairs stays linear in reads and writes.
   const size_t count = std::max<size_t>(most_neighbours, most_neighbours * writers.size() / readers.size());
   if (count >= writers.size()) return writers;
   const auto place = static_cast<size_t>(std::ranges::lower_bound(readers, reader) - readers.begin());
@@ -112,26 +114,25 @@ UnconsideredPairs why_untried(const LoopProgram& program, Features without, cons
   const uint64_t bytes = best->bytes;
   switch (best->nearness) {
     case Nearness::tried:
-      return {
-          together,
-          fmt::format("when it was their turn, for {}, both were in one group already; what is done behind "
-                      "fusion parts them",
-                      value),
-          bytes};
+      return {together,
+              fmt::format("when their pair came up, for {}, both were in one group already; a step after "
+                          "fusion separates them",
+                          value),
+              bytes};
     case Nearness::readers:
-      return {
-          readers,
-          fmt::format("both read {}, but {} between them, and a reader is tried with the {} before it", value,
-                      counted(best->between, "other reader lies", "other readers lie"), most_neighbours),
-          bytes};
+      return {readers,
+              fmt::format("both read {}, but {} between them, and a reader is paired with the {} before it",
+                          value, counted(best->between, "other reader lies", "other readers lie"),
+                          most_neighbours),
+              bytes};
     case Nearness::writers:
       return {
           writers,
-          fmt::format(
-              "{} reads {}, but is tried with {} of the {} writers, those at about its own place among "
-              "the {}, and {} is none of them",
-              second, value, tried_writers(deps, deps.readers[best->buffer][0], best->buffer).size(),
-              deps.writers[best->buffer].size(), counted(deps.readers[best->buffer].size(), "reader"), first),
+          fmt::format("{} reads {}, but is paired with {} of the {} writers, those at about its own position "
+                      "among the {}, and {} is not one of them",
+                      second, value, tried_writers(deps, deps.readers[best->buffer][0], best->buffer).size(),
+                      deps.writers[best->buffer].size(), counted(deps.readers[best->buffer].size(), "reader"),
+                      first),
           bytes};
     case Nearness::off:
       return {off, fmt::format("both only read {}, and 'horizontal_fusion' is off", value), bytes};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which pairs of statements fusion tries, and why it has no word about the others.
+// Which pairs of statements fusion considers, and the reasons for the pairs that it does not.
 #pragma once
 
 #include <span>
@@ -11,38 +11,41 @@
 
 namespace ferrite::core::schedule {
 
-/// A buffer's readers are compared with so many of those before them, and where it has many writers, as a concatenation has, they and its
-/// readers make so many pairs each: pairs grow as reads and writes do.
+/// Each reader of a buffer is paired with this many readers before it. Where a buffer has many writers, as a
+/// concatenation has, each writer and each reader is in this many producer-consumer pairs. The number of
+/// pairs thus grows linearly with reads and writes.
 constexpr size_t most_neighbours = 4;
 
-/// The writers of a storage that a reader of it is tried with: those at about its own place among the readers, where there are many of
-/// both.
+/// The writers of a storage that are paired with one of its readers. Where both are many, these are the
+/// writers at about the reader's own position.
 std::span<const uint32_t> tried_writers(const Dependencies& deps, uint32_t reader, BufferId b);
 
-/// A node of the model with the statements that come from it, or partly.
+/// A node of the model and the statements that come from it, wholly or in part.
 struct NodeStatements {
   std::string_view name;
   std::vector<uint32_t> statements;
 };
 
-/// Why fuse() tries no pair of statements of two nodes.
+/// The reason why fuse() considers no pair of statements of two nodes.
 struct UnconsideredPairs {
   std::string_view category;  ///< of `untried_category`
   std::string text;           ///< for people
-  uint64_t bytes = 0;         ///< of what both touch
+  uint64_t bytes = 0;         ///< of the buffer that both access
 };
 
 namespace untried_category {
-inline constexpr std::string_view readers = "far apart";      ///< both read it, and others between them
-inline constexpr std::string_view writers = "many writers";   ///< one reads it, and others write it, too
-inline constexpr std::string_view off = "switched off";       ///< both read it, or nothing is fused
+inline constexpr std::string_view readers = "far apart";  ///< both read it, with other readers between them
+inline constexpr std::string_view writers = "many writers";   ///< one reads it, and it has other writers too
+inline constexpr std::string_view off = "switched off";       ///< both only read it, or fusion is off
 inline constexpr std::string_view order = "written later";    ///< one reads it before the other changes it
 inline constexpr std::string_view parts = "written by both";  ///< neither reads it
 inline constexpr std::string_view nothing = "nothing shared";
-inline constexpr std::string_view together = "together before";  ///< in one group when it was their turn
+/// already in one group when their pair came up
+inline constexpr std::string_view together = "together before";
 }  // namespace untried_category
 
-/// `program` as fusion begins with it. Of what both touch that is told which comes nearest to being tried.
+/// `program`: as fusion receives it. Of several common buffers, the one that came closest to being considered
+/// is reported.
 UnconsideredPairs why_untried(const LoopProgram& program, Features without, const NodeStatements& a,
                               const NodeStatements& b);
 

@@ -14,7 +14,8 @@ Result<void> verify(const Schedule& schedule) {
   const auto& program = schedule.program;
   const auto list = list_of(program);
   constexpr size_t nowhere = ~size_t{0};
-  std::vector<size_t> place(program.statements.size(), nowhere);  // by statement: its turn
+  // by statement: its position in the order of execution
+  std::vector<size_t> place(program.statements.size(), nowhere);
   size_t turn = 0;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
     const auto& group = schedule.groups[g];

@@ -15,19 +15,19 @@
 namespace ferrite::core::schedule {
 namespace {
 
-constexpr size_t most_rounds = 16;        // of storing in place, each where most lives then
-constexpr size_t most_considered = 64;    // groups that may run next
-constexpr int64_t small = 2 << 10;        // bytes at a time that are not worth a thought
-constexpr int64_t each_worker = 1 << 20;  // bytes that a plan may have
+constexpr size_t most_rounds = 16;        // rounds of in-place stores; each handles the peak of its time
+constexpr size_t most_considered = 64;    // ready groups that are compared
+constexpr int64_t small = 2 << 10;        // bytes: a lower peak is not worth optimising
+constexpr int64_t each_worker = 1 << 20;  // bytes that a memory plan may add per worker
 
-/// Which groups touch what lives between them, and who must run before whom.
+/// The lifetimes of storages between groups, and the accesses of each group.
 struct Lives {
   struct Life {
-    size_t first = SIZE_MAX, last = 0;  ///< groups; first > last: nobody touches it
-    bool arena = false;                 ///< lives between kernels, in their memory
+    size_t first = SIZE_MAX, last = 0;  ///< groups; first > last: no group accesses it
+    bool arena = false;                 ///< it lives in the arena, the memory between kernels
   };
   std::vector<Life> lives;                     ///< by storage
-  std::vector<uint32_t> versions;              ///< by storage: the last one of it
+  std::vector<uint32_t> versions;              ///< by storage: the number of its last version
   std::vector<std::vector<BufferId>> touched;  ///< by group: storages, each once
   std::vector<std::vector<BufferId>> read, written;
 
@@ -81,7 +81,7 @@ int64_t peak(const std::vector<int64_t>& bytes) {
   return bytes.empty() ? 0 : *std::ranges::max_element(bytes);
 }
 
-/// Whether the statement only says where the elements of another buffer are found.
+/// Whether the statement only maps the elements of another buffer to new positions.
 bool is_view(const LoopProgram& program, const ProgramStatement& statement) {
   if (statement.kind != FE_STATEMENT_MAP || statement.ops.size() != 1 || statement.stores.size() != 1)
     return false;
@@ -94,7 +94,7 @@ bool is_view(const LoopProgram& program, const ProgramStatement& statement) {
          points == program.buffers[program.storage(store.buffer)].elements();
 }
 
-/// Groups that wait for each, and how many each waits for.
+/// The successors of each group, and the number of its predecessors.
 struct Order {
   std::vector<std::vector<size_t>> next;
   std::vector<size_t> waits;
@@ -118,8 +118,8 @@ Order order_of(const Schedule& schedule) {
   return order;
 }
 
-/// Whether the variables that move the expression give another value each time: a sum in which each term steps over all before it, as
-/// rows * block + row does.
+/// Whether the variables in the expression give it a different value at each of their points: a sum in which
+/// each term steps over the range of all smaller ones, as rows * block + row does.
 bool differs_each_time(const LoopProgram& program, const Statement& statement, index::Expr expr) {
   auto sum = program.pool.affine(expr);
   if (!sum.rest.empty()) return false;
@@ -133,7 +133,7 @@ bool differs_each_time(const LoopProgram& program, const Statement& statement, i
   });
 }
 
-/// Whether the statement comes to each point of what it stores once.
+/// Whether the statement stores each element at most once.
 bool stores_once(const LoopProgram& program, const Statement& statement, const Store& store) {
   return std::ranges::all_of(statement.vars, [&](const Var& var) {
     if (var.extent <= 1 || var.kind == VarKind::serial) return var.kind != VarKind::serial;
@@ -143,18 +143,18 @@ bool stores_once(const LoopProgram& program, const Statement& statement, const S
       moves = true;
       apart = apart || differs_each_time(program, statement, expr);
     }
-    // What a reduction stores when it is done it stores once.
+    // A reduction stores its result once, when it is done.
     return apart || (var.kind == VarKind::reduction && !moves);
   });
 }
 
-/// Where one group might store a result.
+/// Where a group may store a result over an operand.
 class InPlace {
  public:
   InPlace(const Schedule& schedule, const Lives& lives)
       : program_(schedule.program), schedule_(schedule), lives_(lives) {}
 
-  /// The operand in whose place the group may store `result`; none where there is none.
+  /// The operand whose memory the group may reuse for `result`; none where there is none.
   BufferId place_for(size_t group, BufferId result) const {
     const auto& wanted = program_.buffers[result];
     if (wanted.base != none || lives_.lives[result].first != group || lives_.versions[result] > 0 ||
@@ -182,7 +182,8 @@ class InPlace {
       if (statement.kind != FE_STATEMENT_MAP && statement.kind != FE_STATEMENT_REDUCE) return false;
       for (const auto& op : statement.ops) {
         if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != result) continue;
-        // It is read where it is stored, or behind that, where the operand has gone already.
+        // The group reads the result only where or after it is stored; a read before that would find the
+        // operand's contents.
         if (!writer) return false;
       }
       for (const auto& store : statement.stores) {
@@ -210,7 +211,8 @@ class InPlace {
     return true;
   }
 
-  /// Whether both touch the elements of one iteration of the shared loops only, and different ones in different iterations.
+  /// Whether both access only elements of one iteration of the shared loops, and different iterations access
+  /// different elements.
   bool in_same_iteration(const ProgramStatement& reader, std::span<const index::Expr> loaded,
                          const ProgramStatement& writer, std::span<const index::Expr> stored,
                          uint32_t shared) const {
@@ -230,7 +232,7 @@ class InPlace {
   const Lives& lives_;
 };
 
-/// The result becomes what its writer makes of the operand's buffer.
+/// `result` becomes a version of the operand's buffer.
 void take_place(LoopProgram& program, BufferId result, BufferId operand, uint32_t version) {
   auto& taken = program.buffers[result];
   auto& place = program.buffers[operand];
@@ -301,7 +303,7 @@ void order_for_memory(Schedule& schedule) {
   const auto before = peak(live_bytes(schedule, lives));
   if (before <= small) return;
   auto order = order_of(schedule);
-  std::vector<size_t> untouched(lives.lives.size());  // by storage: groups that are still to touch it
+  std::vector<size_t> untouched(lives.lives.size());  // by storage: groups that have not accessed it yet
   for (const auto& storages : lives.touched)
     for (BufferId b : storages) ++untouched[b];
   std::vector<bool> there(lives.lives.size());
@@ -322,6 +324,7 @@ void order_for_memory(Schedule& schedule) {
     auto best = ready.begin();
     int64_t least = growth(*best);
     size_t considered = 1;
+    // A group that frees memory is taken at once; the search goes on only while every candidate adds some.
     for (auto next = std::next(best); next != ready.end() && considered < most_considered && least > 0;
          ++next, ++considered)
       if (const int64_t bytes = growth(*next); bytes < least) least = bytes, best = next;
@@ -335,7 +338,7 @@ void order_for_memory(Schedule& schedule) {
     for (size_t other : order.next[group])
       if (--order.waits[other] == 0) ready.insert(other);
   }
-  // What is best at each step need not be best in the end.
+  // The choice is greedy, so the result may be worse than the original order.
   std::swap(schedule.groups, ordered.groups);
   if (peak(live_bytes(schedule)) < before)
     number_by_group(schedule);
@@ -351,6 +354,7 @@ void store_in_place(Schedule& schedule, const std::vector<bool>& allowed, Ledger
     if (most <= small) return;
     bool changed = false;
     for (size_t g = 0; g < schedule.groups.size(); ++g) {
+      // Only groups at the peak matter: in-place stores elsewhere do not reduce the arena.
       if (!allowed[g] || bytes[g] < most) continue;
       const InPlace places(schedule, lives);
       for (BufferId result : lives.written[g]) {
@@ -367,7 +371,7 @@ void store_in_place(Schedule& schedule, const std::vector<bool>& allowed, Ledger
                     {},
                     "in place",
                     {},
-                    fmt::format("@{} in the place of @{}", result, operand),
+                    fmt::format("@{} overwrites @{}", result, operand),
                     static_cast<double>(program.buffers[result].bytes())});
         take_place(schedule.program, result, operand, ++lives.versions[operand]);
         changed = true;

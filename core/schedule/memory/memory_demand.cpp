@@ -18,18 +18,18 @@ int64_t add(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
-/// The node that makes it, or the input that it is.
+/// The node that makes the storage, or the input that it is.
 std::string maker_of(const LoopProgram& program, BufferId storage) {
   for (const auto& statement : program.statements | std::views::reverse) {
     const auto stores = [&](BufferId b) { return program.storage(b) == storage; };
     if (std::ranges::any_of(statement.stores, stores, &Store::buffer) ||
         std::ranges::any_of(statement.call.writes, stores))
-      return "what " + origin_names(statement) + " makes";
+      return "the result of " + origin_names(statement);
   }
   return model_name(program.buffers[storage]);
 }
 
-/// The temporary storages that several groups touch.
+/// The temporary storages that several groups access.
 std::vector<BufferId> passed_between(const Schedule& schedule) {
   const auto& program = schedule.program;
   constexpr size_t nobody = ~size_t{0};
@@ -54,7 +54,8 @@ std::vector<BufferId> passed_between(const Schedule& schedule) {
   return result;
 }
 
-/// `held`: storages, of which so many bytes live at a time. An input, which the caller has already, counts for itself.
+/// `held`: storages, of which `at_a_time` bytes live at once. An input, which the caller holds already,
+/// counts by itself.
 Result<void> check(const LoopProgram& program, const std::vector<BufferId>& held, int64_t at_a_time,
                    int64_t limit) {
   const auto bytes = [&](BufferId b) { return program.buffers[b].bytes(); };
@@ -69,17 +70,19 @@ Result<void> check(const LoopProgram& program, const std::vector<BufferId>& held
   const auto& buffer = program.buffers[largest];
   return error(
       FE_ENOMEM, "FE-S30",
-      "{}, {}[{}], takes {} bytes{}; {} bytes can be held. Use smaller sizes, or where the machine can "
-      "hold more set --memory-limit or 'memory_limit'",
+      "{}, {}[{}], takes {} bytes{}; the limit is {} bytes. Use smaller sizes, or set --memory-limit or "
+      "'memory_limit' where the machine has more memory",
       maker_of(program, largest), name_of(buffer.dtype), fmt::join(buffer.dims, ","), bytes(largest),
-      bytes(largest) > limit ? "" : fmt::format(", with all that is held beside it {}", at_a_time), limit);
+      bytes(largest) > limit ? "" : fmt::format(", {} together with everything else that is held", at_a_time),
+      limit);
 }
 
 }  // namespace
 
 Result<void> check_held(const Schedule& schedule, const HeldMemory& memory) {
   const auto& program = schedule.program;
-  // Nearly always all of it would fit, and nobody has to know what lives when.
+  // Nearly every program fits even if all of its storages lived at once; lifetimes are computed only for the
+  // rest.
   if (check_held(program, memory.limit)) return {};
   const auto made_at_load = init_buffers(schedule, init_groups(schedule));
   int64_t at_a_time = 0;

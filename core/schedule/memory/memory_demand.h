@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Programs whose tensors nobody could hold are refused before memory is asked for.
+// Rejecting programs whose tensors do not fit into memory, before memory is requested.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,18 @@
 
 namespace ferrite::core::schedule {
 
-/// What is held for a program: what the caller gets, and where `between` says so what lives between its kernels, too.
+/// The memory that counts for a program: its results and, where `between` is set, the buffers between its
+/// kernels.
 struct HeldMemory {
-  int64_t limit = 0;    ///< bytes, at a time
-  bool between = true;  ///< else that is in the memory of a device, which the limit says nothing about
+  int64_t limit = 0;    ///< bytes at a time
+  bool between = true;  ///< false: these buffers are in a device's memory, to which the limit does not apply
 };
 
-/// FE-S30 where an input or what the groups store for others is more than the limit at a time; it names the node that makes the largest
-/// of that, its type and its bytes.
+/// FE-S30 where an input, or the storages that groups write for others, exceed the limit at a time. The error
+/// names the node that makes the largest of them, its type and its bytes.
 Result<void> check_held(const Schedule& schedule, const HeldMemory& memory);
 
-/// The same for the interpreter, which holds all that statements store at once.
+/// The same for the interpreter, which holds the results of all statements at once.
 Result<void> check_held(const LoopProgram& program, int64_t limit);
 
 }  // namespace ferrite::core::schedule

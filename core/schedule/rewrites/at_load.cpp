@@ -10,19 +10,23 @@
 namespace ferrite::core::schedule {
 namespace {
 
-// What runs read may always be so large; beyond that it may be so many times larger than the constants of which it is made.
+// A buffer that runs read may always have this many bytes. A larger one may be this many times larger than
+// the constants from which it is computed.
 constexpr int64_t most_generated = int64_t{64} << 20, most_times_larger = 8;
-// Operations that vector code does while it loads an element, for each of those that the target's scalar rate allows.
+// The number of operations that vector code performs while it loads an element, for each one that the
+// target's scalar rate allows.
 constexpr int64_t vector_operations = 4;
 
 void add_once(std::vector<uint32_t>& list, uint32_t item) {
   if (list.empty() || list.back() != item) list.push_back(item);
 }
 
-/// Which kernels run at load. At first all may; those that may not take others with them.
+/// Finds the kernels that run at load. All are candidates at first; each one that is ruled out rules out
+/// others.
 class Search {
  public:
-  /// `kernel_of`: by statement, in the order in which kernels run; none: in no kernel. `results_too`: results are like temporaries.
+  /// `kernel_of`: by statement, its kernel, numbered in order of execution; none: in no kernel.
+  /// `results_too`: results count as temporaries.
   Search(const LoopProgram& program, std::vector<uint32_t> kernel_of, size_t kernels, bool results_too)
       : program_(program),
         kernel_of_(std::move(kernel_of)),
@@ -92,12 +96,13 @@ class Search {
     }
   }
 
-  /// At most how many bytes of constants each buffer is made of.
+  /// By buffer, an upper bound of the bytes of constants from which it is computed.
   void find_sources() {
     source_bytes_.resize(program_.buffers.size());
     int64_t all = 0;
     for (BufferId b = 0; b < program_.buffers.size(); ++b)
       if (program_.buffers[b].role == Role::constant) all += source_bytes_[b] = program_.buffers[b].bytes();
+    // Kernels are in order of execution, so the bounds of their inputs are complete here.
     for (uint32_t k = 0; k < at_load_.size(); ++k) {
       int64_t bytes = 0;
       for (const BufferId b : reads_[k]) bytes = std::min(all, bytes + source_bytes_[b]);
@@ -122,7 +127,7 @@ class Search {
     left_.push_back(kernel);
   }
 
-  /// What is stored there is made in each run.
+  /// The storage's contents are computed in each run.
   void give_up(BufferId b) {
     if (!is_candidate_[b]) return;
     is_candidate_[b] = false;
@@ -180,7 +185,7 @@ void keep_constant_results(LoopProgram& program, const TargetNumbers& target) {
   std::vector<bool> has_versions(program.buffers.size());
   for (const auto& buffer : program.buffers)
     if (buffer.base != none) has_versions[buffer.base] = true;
-  std::vector<BufferId> kept(program.buffers.size(), none);  // by result: the temporary in its place
+  std::vector<BufferId> kept(program.buffers.size(), none);  // by result: the temporary that replaces it
   for (BufferId b = 0; b < has_versions.size(); ++b) {
     if (program.buffers[b].role != Role::output || !constant.storages[b] || has_versions[b]) continue;
     const bool is_cheap = std::ranges::all_of(deps.writers[b], [&](uint32_t s) {

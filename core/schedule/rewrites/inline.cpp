@@ -8,11 +8,12 @@
 namespace ferrite::core::schedule {
 namespace {
 
-// Of a body that inlining makes: docs/architecture.md says what more of them cost.
+// Limits of a body after inlining; docs/architecture.md gives the cost of larger ones.
 constexpr size_t most_operations = 96, most_loads = 8;
-// A value that is computed again so often from what it loads is better stored, whatever it costs.
+// A value that would be recomputed from loaded values more often than this is stored, whatever it costs.
 constexpr int64_t most_times = 4;
-// A statement picks few elements of a buffer that is so many times larger than what it makes.
+// A statement that gathers elements picks few of them if its source is this many times larger than its
+// result.
 constexpr int64_t times_larger = 16;
 
 struct BodyCost {
@@ -55,8 +56,9 @@ class Inliner {
   }
 
   void run() {
-    // Consumers first: when a producer is looked at, what reads it has its final form. Before that, what is made and read at load:
-    // whether the last step of it is better stored is seen once it has the steps before it.
+    // Consumers come first: when a producer is considered, its readers have their final form. Statements that
+    // run at load and are read only there come before all others, because whether the last of them should be
+    // stored can be told only when it includes the steps before it.
     for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
       if (stays_at_load(s)) consider(s);
     for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
@@ -68,7 +70,7 @@ class Inliner {
   }
 
  private:
-  /// Whether it runs at load, and so do all that read what it stores.
+  /// Whether the statement and all readers of its results run at load.
   bool stays_at_load(uint32_t s) const {
     return at_load_.statements[s] &&
            std::ranges::all_of(program_.statements[s].stores, [&](const Store& store) {
@@ -94,7 +96,7 @@ class Inliner {
       return;
     if (!worth_it(s, storage)) return;
     const std::string names = origin_names(producer);
-    std::string readers;  // as they were before they took it in
+    std::string readers;  // as they were before they absorbed the producer
     for (uint32_t reader : readers_[storage]) {
       readers += (readers.empty() ? "" : ", ") + origin_names(program_.statements[reader]);
       inline_into(reader, s, storage);
@@ -117,7 +119,7 @@ class Inliner {
     bool view = value.code == FE_OP_LOAD && cost.prims == 0 && cost.indirect == 0;
     bool unmasked_view = view && value.a == none;
     int64_t points = std::max<int64_t>(1, producer.points(VarKind::parallel));
-    // A read must not move behind a later write to what it reads.
+    // A read must not move past a later write to the same buffer.
     for (BufferId b : deps_.reads[s])
       for (uint32_t w : deps_.writers[b])
         if (w > s && std::ranges::any_of(readers, [&](uint32_t r) { return w <= r; })) return false;
@@ -125,7 +127,8 @@ class Inliner {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CALL) return false;
       if (!view && homes_.apart(s, r)) return false;
-      // What is made once is not made again in each run, unless that takes no longer than loading it.
+      // A result that is computed once, at load, is not recomputed in each run, unless this takes no longer
+      // than loading it.
       if (!view && at_load_.statements[s] && !at_load_.statements[r] &&
           !is_as_cheap_as_stored(program_, producer, target_))
         return false;
@@ -136,6 +139,7 @@ class Inliner {
       }
       for (const auto& st : reader.stores)
         if (program_.storage(st.buffer) == storage) return false;
+      // A contraction's operand has to stay a load here; fusion decides about computed operands (prologues).
       if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
         return false;
       const auto reads = static_cast<size_t>(std::ranges::count_if(reader.ops, [&](const BodyOp& op) {
@@ -146,7 +150,7 @@ class Inliner {
       auto reader_cost = cost_of(program_, reader);
       if (!view && reader_cost.loads + cost.loads > most_loads) return false;
       if (view) continue;
-      // How often the reader would compute each element.
+      // The number of times that the reader would compute each element.
       int64_t reader_points = 1;
       for (const auto& var : reader.vars) reader_points *= std::max<int64_t>(1, var.extent);
       const int64_t computed = reader_points * static_cast<int64_t>(reads);
@@ -159,16 +163,17 @@ class Inliner {
     if (picks_few(producer, points)) return false;
     if (readers.size() == 1) return true;
     if (cost.loads == 0 && cost.expensive == 0) return true;
-    // What it reads is stored already, and is less: each reader widens it again rather than that more is stored.
+    // The narrow input is in memory already and is smaller. Each reader widens it again, so that no wide copy
+    // is stored.
     if (widens(producer)) return true;
-    // Several readers: only where reading the inputs instead costs no more than reading the result would.
-    // An index that is computed again is checked again: only where it serves many elements, as along a line of them.
+    // With several readers: only where reading the inputs costs no more than reading the result. A recomputed
+    // index is also checked again, so it must serve many elements, such as a whole row.
     bool small = cost.prims <= cheap_ && cost.expensive == 0 && readers.size() <= 3 &&
                  (cost.indirect == 0 || cost.loaded_elements * 4 <= points);
     return small && cost.loaded_elements * 10 <= points * 12 && !could_be_epilogue(s);
   }
 
-  /// Whether it only casts what it reads to a wider float, element by element.
+  /// Whether the statement only casts its input, element by element, to a wider float.
   bool widens(const Statement& producer) const {
     const auto& value = producer.ops[producer.stores[0].value];
     if (!value.is_prim() || value.prim() != Prim::cast_) return false;
@@ -178,8 +183,8 @@ class Inliner {
            program_.buffers[load.buffer].elements() <= producer.points(VarKind::parallel);
   }
 
-  /// Whether it picks a few elements, by number, of what another statement makes: done where that is at hand, it need not be kept
-  /// until its reader runs.
+  /// Whether the statement gathers a few elements from the result of another statement. If it runs soon after
+  /// that one, the large source need not be kept until the statement's reader runs.
   bool picks_few(const Statement& producer, int64_t points) const {
     const auto picked = [&](const BodyOp& load) {
       return std::ranges::any_of(producer.ops, [&](const BodyOp& op) {
@@ -205,7 +210,8 @@ class Inliner {
     return false;
   }
 
-  /// Whether a contraction with the same parallel loops makes one of the inputs, and the others do not wait for it.
+  /// Whether a contraction with the same number of results computes one of the inputs, and no other input
+  /// depends on the contraction's result. The statement could then be its epilogue.
   bool could_be_epilogue(uint32_t s) const {
     const auto& statement = program_.statements[s];
     for (BufferId b : deps_.reads[s])
@@ -239,11 +245,11 @@ class Inliner {
   Ledger& ledger_;
   const DeviceAssignment& homes_;
   const TargetNumbers& target_;
-  const size_t cheap_;  ///< operations that are computed again rather than that an element is moved
+  const size_t cheap_;  ///< operations that cost less to recompute than the transfer of one element
   const AtLoad at_load_;
   Dependencies deps_;  ///< but for the readers
   std::vector<std::set<uint32_t>>
-      readers_;  ///< by storage; many statements may read one, and leave it one by one
+      readers_;  ///< by storage; many statements may read one, and stop one by one
   std::vector<bool> dropped_;
   std::set<BufferId> outputs_, versioned_;
 };

@@ -63,7 +63,8 @@ class DepthLast {
            users.reader != users.writer;
   }
 
-  /// The order of dims that keeps those together which the sum goes over; none where they are, or cannot be.
+  /// The order of dims that makes the summed dims contiguous; none where they are contiguous already, or
+  /// cannot be.
   std::optional<std::vector<size_t>> wanted(const Statement& statement, const loop::BodyOp& load) const {
     if (load.code != FE_OP_LOAD || load.buffer != program_.storage(load.buffer) || !is_free(load.buffer))
       return std::nullopt;
@@ -80,6 +81,8 @@ class DepthLast {
               (!summed && dims[d] > 1 && std::ranges::any_of(depth, [&](size_t k) { return dims[k] > 1; }));
       (summed ? depth : order).push_back(d);
     }
+    // The innermost dim must stay innermost: the writer's contiguous runs would become strided stores
+    // otherwise.
     const bool writer_keeps_runs = !depth.empty() && depth.back() + 1 == load.index.size();
     order.insert(order.end(), depth.begin(), depth.end());
     if (!writer_keeps_runs || !moves) return std::nullopt;
@@ -98,7 +101,7 @@ class DepthLast {
     ledger_.add({"layout",
                  origin_names(program_.statements[users_[b].writer]),
                  fmt::format("{}x{}", name_of(buffer.dtype), fmt::join(buffer.dims, "x")),
-                 "depth last",
+                 "k contiguous",
                  {},
                  fmt::format("dims are stored in the order {}, as {} sums over the last ones",
                              fmt::join(order, ", "), origin_names(reader)),
@@ -115,7 +118,7 @@ class DepthLast {
 
   LoopProgram& program_;
   Ledger& ledger_;
-  std::vector<bool> free_;    ///< by buffer: of no view, and nobody counts on its order
+  std::vector<bool> free_;    ///< by buffer: it has no views, and nothing relies on its order
   std::vector<Users> users_;  ///< by storage
 };
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operands of products whose summed dims lie apart.
+// Making the summed dims of contraction operands contiguous in memory (k-contiguous).
 #pragma once
 
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
 
-/// A temporary that one statement writes and one product reads, summing over several dims that do not lie together (the heads of an
-/// attention and what each has), is stored with these dims last: the product then reads rows of memory in place, where it would
-/// bring each into order first, again for every task. The last dim stays the last one, so that the writer's runs are as long as that.
-/// Each such buffer is a ledger record of kind "layout", outcome "depth last".
+/// A temporary with one writer and one reader, a product that sums over several dims which are not adjacent
+/// (such as the heads of an attention and the elements of each head), is stored with these dims last. The
+/// product then reads contiguous rows in place. Otherwise it would have to pack each row first, again in
+/// every task. The innermost dim stays innermost, so that the writer's contiguous runs keep their length.
+/// Each such buffer is a ledger record of kind "layout", outcome "k contiguous".
 void make_k_contiguous(LoopProgram& program, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

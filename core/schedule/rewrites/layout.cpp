@@ -68,13 +68,15 @@ class LayoutChooser {
     }
   }
 
-  /// Temporaries that nobody else sees.
+  /// Temporaries that only this program's statements access.
   void find_free() {
     free_ = free_to_order(program_);
     for (BufferId b = 0; b < program_.buffers.size(); ++b)
       free_[b] = free_[b] && program_.buffers[b].dims.size() >= 3 && !by_storage_[b].empty();
-    // What is only brought on into a settled order, element by element, is written in that order: its reader is then part of what
-    // writes it. Readers come later in the program: from the last statement on each is decided before what it reads.
+    // A statement that only copies elements into a buffer of fixed layout should write in that order. Its
+    // source therefore gets no order of its own, so that the copy can become part of the source's writer.
+    // Readers come later in the program, so walking backwards decides each buffer before the buffers that its
+    // writer reads.
     follows_readers_.resize(program_.buffers.size());
     for (uint32_t s = static_cast<uint32_t>(program_.statements.size()); s-- > 0;)
       for (const auto& store : program_.statements[s].stores)
@@ -102,7 +104,7 @@ class LayoutChooser {
 
   bool is_sum(index::Expr expr) const { return program_.pool.affine(expr).rest.empty(); }
 
-  /// The loop variables that an index is a sum of; none where it is more than a sum.
+  /// The loop variables of which an index is a sum; empty where it is more than a sum.
   std::vector<index::Symbol> symbols_of(index::Expr expr) const {
     std::vector<index::Symbol> symbols;
     if (!is_sum(expr)) return symbols;
@@ -110,7 +112,8 @@ class LayoutChooser {
     return symbols;
   }
 
-  /// The dim has to be addressed by sums of loop variables everywhere; the other ones, by what they are (a nearest neighbour's place).
+  /// Requests that the dim becomes the innermost one. Sums of loop variables have to address it in all
+  /// accesses. Other dims may have any index, such as that of a nearest-neighbour upsampling.
   void want(BufferId storage, size_t dim) {
     if (!free_[storage] || inner_[storage] || !std::ranges::all_of(by_storage_[storage], [&](size_t a) {
           return is_sum((*accesses_[a].index)[dim]);
@@ -120,8 +123,8 @@ class LayoutChooser {
     pending_.push_back(storage);
   }
 
-  /// A convolution reads and writes its channels together: neighbours in them take part in the same products, at every place
-  /// of the window alike.
+  /// A convolution reads and writes its channels together: neighbouring channels take part in the same
+  /// products, at each offset of the window.
   void wish_of_convolution(uint32_t s) {
     const auto& statement = program_.statements[s];
     if (statement.kind != FE_STATEMENT_CONTRACT || statement.contract_kind != FE_CONTRACT_CONV) return;
@@ -129,7 +132,7 @@ class LayoutChooser {
     const auto& weight = statement.ops[statement.contract_b];
     if (data.code != FE_OP_LOAD || weight.code != FE_OP_LOAD || weight.index.size() < 3) return;
     std::vector<index::Symbol>
-        channels;  // groups and channels: what the first two dims of the weight are addressed by
+        channels;  // group and channel variables: those that address the first two dims of the weight
     for (size_t d = 0; d < 2; ++d)
       for (const auto symbol : symbols_of(weight.index[d])) channels.push_back(symbol);
     const auto channel_dim = [&](const std::vector<index::Expr>& index) -> std::optional<size_t> {
@@ -147,8 +150,8 @@ class LayoutChooser {
       if (const auto dim = channel_dim(store.index)) want(program_.storage(store.buffer), *dim);
   }
 
-  /// What is read or written in one loop with a buffer whose innermost dim is decided has that dim where the same variable
-  /// addresses it.
+  /// Propagates decisions: a buffer that shares a statement with a decided one makes that dim innermost which
+  /// the same variable addresses.
   void spread() {
     while (!pending_.empty()) {
       const BufferId storage = pending_.front();
@@ -163,7 +166,8 @@ class LayoutChooser {
     }
   }
 
-  /// By storage, the least number of those that hang together with it: statements touch both with their channels innermost.
+  /// By storage, the smallest number in its region. Two storages are in one region if a statement accesses
+  /// both and both get their channels innermost.
   std::vector<BufferId> regions() const {
     std::vector<BufferId> region(program_.buffers.size());
     for (BufferId b = 0; b < region.size(); ++b) region[b] = b;
@@ -185,8 +189,9 @@ class LayoutChooser {
     return region;
   }
 
-  /// A region whose relayouts take longer than its convolutions gain keeps the order that it has. A convolution over channels that
-  /// lie apart is taken to last twice as long; a relayout reads and writes once more what it brings over.
+  /// A region whose relayouts take longer than its convolutions gain keeps its order. The estimate assumes
+  /// that a convolution whose channels are not contiguous takes twice as long, and that a relayout reads and
+  /// writes its data once more.
   void keep_what_does_not_pay() {
     const auto region = regions();
     struct Price {
@@ -205,7 +210,7 @@ class LayoutChooser {
                       static_cast<double>(statement.points(VarKind::reduction)) /
                       static_cast<double>(target_.operations);
         price.names += (price.names.empty() ? "" : ", ") + origin_names(statement);
-        break;  // what a statement touches is in one region
+        break;  // all buffers of a statement are in one region
       }
     for (uint32_t s = 0; s < program_.statements.size(); ++s) {
       std::vector<Relayout> relayouts;
@@ -274,8 +279,8 @@ class LayoutChooser {
     return {};
   }
 
-  /// Parallel loops in the order of the first store's dims; the loops of a sum in that of the first load that all of them
-  /// address.
+  /// Orders parallel loops like the dims of the first store, and the reduction loops of a contraction like
+  /// the dims of the first load that has a new layout.
   void order_loops(Statement& statement) const {
     if (statement.stores.empty() || statement.has(VarKind::serial) || statement.kind == FE_STATEMENT_SCATTER)
       return;
@@ -297,13 +302,13 @@ class LayoutChooser {
     std::ranges::stable_sort(vars, {}, place);
   }
 
-  /// A statement that reads in one order and writes in another, and so brings values from one to the other.
+  /// A statement that reads one layout and writes another, and so converts between them.
   struct Relayout {
     uint32_t statement;
-    BufferId settled, moved;  ///< storages: the one that keeps its order, and the one that does not
-    bool to_given;            ///< it reads the moved one
+    BufferId settled, moved;  ///< storages: the one that keeps its layout, and the one that does not
+    bool to_given;            ///< it reads the one whose layout changes
   };
-  /// Of a statement, before dims are moved.
+  /// Adds the relayouts of a statement. Run before dims are moved.
   void add_relayouts(uint32_t s, std::vector<Relayout>& relayouts) const {
     const auto& statement = program_.statements[s];
     if (statement.stores.empty()) return;
@@ -327,24 +332,23 @@ class LayoutChooser {
     const auto& settled = program_.buffers[relayout.settled];
     const bool leaves = settled.role == Role::output ||
                         std::ranges::find(program_.outputs, relayout.settled) != program_.outputs.end();
-    const char* why =
-        settled.role == Role::input ? "an input has the layout of its caller"
-        : leaves                    ? "an output has the layout of its caller"
-        : follows_readers_[relayout.settled]
-            ? "what reads it only brings it on into a layout that is settled"
-            : "its channels are addressed by more than sums of loop variables, or share no loop "
-              "with what is stored channels last";
+    const char* why = settled.role == Role::input ? "an input has the layout of its caller"
+                      : leaves                    ? "an output has the layout of its caller"
+                      : follows_readers_[relayout.settled]
+                          ? "its reader only copies it into a fixed layout"
+                          : "its channels are addressed by more than sums of loop variables, or share no "
+                            "loop with a channels-last tensor";
     ledger_.add(
         {"layout",
          origin_names(program_.statements[relayout.statement]),
          fmt::format("{}x{}", name_of(settled.dtype), fmt::join(settled.dims, "x")),
          "relayout",
          {},
-         fmt::format("{} on the way: {}", relayout.to_given ? "to the given order" : "to channels last", why),
+         fmt::format("converted {}: {}", relayout.to_given ? "to the given order" : "to channels last", why),
          static_cast<double>(settled.bytes())});
   }
 
-  /// Whether both sides are walked with the same variable innermost, once dims are moved.
+  /// Whether the innermost dims of both accesses have the same variable after dims are moved.
   bool keeps_order(const Access& read, BufferId to, const std::vector<index::Expr>& stored) const {
     if (read.index->empty() || stored.empty()) return false;
     const auto last = [&](BufferId storage, const std::vector<index::Expr>& index) {
@@ -357,13 +361,13 @@ class LayoutChooser {
   LoopProgram& program_;
   const TargetNumbers& target_;
   Ledger& ledger_;
-  std::vector<std::optional<size_t>> inner_;  ///< by storage: the dim that becomes the last
+  std::vector<std::optional<size_t>> inner_;  ///< by storage: the dim that becomes the innermost
   std::vector<bool> free_;                    ///< by storage
-  std::vector<bool> follows_readers_;         ///< by storage: has the order of what it is brought on into
+  std::vector<bool> follows_readers_;  ///< by storage: it has the order of the buffer into which it is copied
   std::vector<Access> accesses_;
   std::vector<std::vector<size_t>> by_storage_, by_statement_;  ///< accesses
   std::deque<BufferId> pending_;
-  std::vector<uint32_t> convolutions_;  ///< statements that wish for an order
+  std::vector<uint32_t> convolutions_;  ///< statements that request a layout
 };
 
 }  // namespace

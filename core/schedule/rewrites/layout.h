@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// In which order the dims of buffers are stored.
+// The order in which the dims of buffers are stored.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,16 @@
 
 namespace ferrite::core::schedule {
 
-/// By buffer, whether it is a temporary whose dims may be stored in any order: no view, no output, and nothing that a call touches.
+/// By buffer, whether it is a temporary whose dims may be stored in any order: it is no view and no output,
+/// and no call accesses it.
 std::vector<bool> free_to_order(const LoopProgram& program);
 
-/// Where the target wants that, stores what convolutions read and write with the channels innermost, and everything that shares a
-/// loop over those channels with it, over the whole program; inputs, outputs, constants and what opaque kernels touch keep their order. The loops of each
-/// statement concerned follow what it stores. Each buffer whose order changes, and each statement that is left to bring values
-/// from one order to another, is a record of kind "layout". Where bringing values from one order to the other takes longer than the
-/// convolutions between gain by theirs, all that hangs together with them stays as it is, which is a record with category "cost".
+/// Stores the inputs and outputs of convolutions with the channels innermost (channels last), where the
+/// target asks for it, and propagates this layout through the program to all buffers that share a loop over
+/// those channels. Inputs, outputs, constants and buffers of opaque kernels keep their order. Loops are
+/// reordered to follow the stores. Each buffer whose order changes, and each remaining statement that
+/// converts between layouts, is a record of kind "layout". Where the conversions take longer than the
+/// convolutions between them gain, the whole region keeps its layout, which is a record with category "cost".
 void choose_layouts(LoopProgram& program, const TargetNumbers& target, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

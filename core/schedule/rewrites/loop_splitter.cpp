@@ -6,7 +6,7 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// Operations that differ from one step of the reduction to the next.
+/// By operation, whether its value differs between steps of the reduction.
 std::vector<bool> element_part(const LoopProgram& program, const Statement& statement) {
   std::vector<bool> element(statement.ops.size());
   const auto varies = [&](const std::vector<index::Expr>& index, size_t before) {
@@ -62,10 +62,12 @@ std::vector<bool> element_stores(const LoopProgram& program, const Statement& st
 }
 
 Cut cut_of(const Statement& statement, int64_t wanted) {
-  // What parts of many times as many are made up of: of vectors and lines, none is cut.
+  // A part of many vectors and cache lines is a multiple of this many steps, so that no vector or line is
+  // divided.
   constexpr int64_t even_steps = 64;
   Cut cut;
   cut.var = statement.parallel_count();
+  // The first loop that is long enough is split, else the longest one.
   for (size_t k = cut.var; k < statement.vars.size(); ++k) {
     const int64_t extent = statement.vars[k].extent;
     if (extent >= wanted * 4 || extent > statement.vars[cut.var].extent) {
@@ -75,6 +77,8 @@ Cut cut_of(const Statement& statement, int64_t wanted) {
   }
   const int64_t extent = statement.vars[cut.var].extent;
   cut.parts = std::min(wanted, extent);
+  // Equal parts are preferred, with a count as close as possible to the requested one: a remainder costs a
+  // statement more.
   for (int64_t more = 0; more <= cut.parts / 2; ++more)
     for (const int64_t parts : {cut.parts + more, cut.parts - more})
       if (parts > 1 && parts <= extent && extent % parts == 0) return {cut.var, parts, extent / parts, 0};
@@ -175,7 +179,8 @@ ProgramStatement Splitter::part(bool rest) {
       keep(partial_[k].value, reduction.accumulator, k);
       continue;
     }
-    // The element that the index names goes with it, to be compared with those of the other parts.
+    // The value of the selected element is stored with its index, to be compared with those of the other
+    // parts.
     result.reductions.push_back({reduction.kind == FE_REDUCE_ARGMAX ? FE_REDUCE_MAX : FE_REDUCE_MIN,
                                  reduction.element, none, value_type(whole_, reduction)});
     keep(partial_[k].value, value_type(whole_, reduction), result.reductions.size() - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A loop in parts: a reduction as two, of parts and of what these give.
+// Splitting a loop: a reduction becomes one over parts and one that combines the partial results.
 #pragma once
 
 #include <vector>
@@ -9,47 +9,55 @@
 
 namespace ferrite::core::schedule {
 
-/// By store of a reduction: whether it runs at each step of it. Empty where the parts cannot be told from what follows them.
+/// By store of a reduction, whether it runs at each step. Empty where the steps cannot be separated from the
+/// operations after the reduction.
 std::vector<bool> element_stores(const LoopProgram& program, const Statement& statement);
 
-/// Parts for each worker: so many that those which are done first find more, on a larger machine too.
+/// Parts for each worker. Workers that finish early take further parts, and larger machines still have enough
+/// of them.
 constexpr int64_t parts_of_worker = 32;
 
 bool reads_only_constants(const LoopProgram& program, const Statement& statement);
 
-/// The variable behind the parallel ones that is cut: into so many parts of so many steps, and the rest behind them.
+/// The split of one of the variables after the parallel ones: into `parts` parts of `steps` steps each, and
+/// `rest` steps after them.
 struct Cut {
   size_t var = 0;
   int64_t parts = 0, steps = 0, rest = 0;
 };
-/// Parts without a rest, of about the number that is wanted, where there are such.
+/// Chooses parts without a rest, near the wanted number, where that is possible.
 Cut cut_of(const Statement& statement, int64_t wanted);
 
-/// What each part gives, in bytes.
+/// The bytes of one part's partial results.
 int64_t bytes_of_part(const Statement& whole);
-/// cut_of() of as many parts as memory allows, whatever the numbers of a target are; no parts where two give too
-/// much. All parts together may give a 64th of the bytes that all points have as f32, at least 1 KiB, which is the
-/// slack of a memory plan, and at most 1 MiB; or `allowed` bytes (MemoryLimit::for_parts()), where that is more.
+/// cut_of() with as many parts as memory allows, independent of the target's numbers; no parts where two
+/// would take too much. The results of all parts may take a 64th of the bytes of all points as f32, but at
+/// least 1 KiB, which is the slack of a memory plan, and at most 1 MiB; or `allowed` bytes
+/// (MemoryLimit::for_parts()), where that is more.
 Cut cut_within(const Statement& statement, int64_t wanted, int64_t part_bytes, int64_t allowed);
 
-/// The loops of all parts, their number being the first variable; or of what is left behind them, in the place behind theirs.
+/// The loops of all parts, the part's number being the first variable; or those of the rest, which counts as
+/// the part after the last one.
 struct PartLoops {
   std::vector<Var> vars;
-  Substitution symbols;         ///< the whole's variables, by these
-  std::vector<index::Expr> at;  ///< of what there is for each part: its number, then the parallel variables
+  Substitution symbols;  ///< the original variables, in terms of the new ones
+  /// index of a part's partial result: the part's number, then the parallel variables
+  std::vector<index::Expr> at;
 
   PartLoops(index::Pool& pool, const Statement& whole, const Cut& cut, bool rest);
 };
 
-/// Makes both of a statement that stays as it is; their buffers are added to the program.
+/// Makes the statements of both levels; the original statement does not change. Buffers for the partial
+/// results are added to the program.
 class Splitter {
  public:
-  /// `element_stores` as of the function, one for each store.
+  /// `element_stores`: the result of element_stores(), one for each store.
   Splitter(LoopProgram& program, const ProgramStatement& whole, std::vector<bool> element_stores, Cut cut);
 
-  /// All parts, or what is left behind them.
+  /// The statement of all parts, or that of the rest.
   ProgramStatement part(bool rest);
-  /// What the whole stored when it was done, of what the parts have stored.
+  /// The statement that combines the partial results and stores what the original one stored after its
+  /// reduction.
   ProgramStatement combined();
 
  private:
@@ -58,7 +66,7 @@ class Splitter {
   };
 
   BufferId add_buffer(DType dtype);
-  /// What the rest makes of a buffer that the parts have written, and what combines them reads.
+  /// The version of a partial buffer that the rest writes; the combining statement reads it.
   BufferId rest_version(BufferId base);
 
   LoopProgram& program_;

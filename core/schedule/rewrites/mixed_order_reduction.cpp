@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions over rows inside the group that works along them: each block of rows gives a part, while it is near.
+// Mixed-order reductions: reductions over rows move into the group that works along the rows. Each block of
+// rows gives a partial result while its data is in cache.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -15,9 +16,10 @@ namespace ferrite::core::schedule {
 namespace {
 
 constexpr int64_t blocks_of_worker = 2, least_rows = 4;
-constexpr int most_tries = 64;  // of a storage, which many groups may reduce
+constexpr int most_tries = 64;  // per storage, which many groups may reduce
 
-/// The dim of an access that the variable addresses, alone in it and in no other; none where there is no such.
+/// The dim of an access whose coordinate is the variable alone; none where another dim depends on the
+/// variable too, or no dim does.
 std::optional<size_t> dim_of(const LoopProgram& program, std::span<const index::Expr> index,
                              index::Symbol symbol) {
   std::optional<size_t> found;
@@ -29,7 +31,7 @@ std::optional<size_t> dim_of(const LoopProgram& program, std::span<const index::
   return found;
 }
 
-/// One group along rows, and the reductions over the rows that may go into it.
+/// One group that works along rows, and the reductions over the rows that may move into it.
 class Mixer {
  public:
   Mixer(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory)
@@ -43,10 +45,11 @@ class Mixer {
     for (size_t g = 0; g < schedule.groups.size(); ++g) enter(g);
     for (BufferId b : program_.outputs) outputs_.insert(program_.storage(b));
     for (const auto& buffer : program_.buffers)
-      if (buffer.base != none) outputs_.insert(buffer.base);  // storages of several contents stay as they are
+      // storages with several versions stay as they are
+      if (buffer.base != none) outputs_.insert(buffer.base);
   }
 
-  /// Whether the group works along rows: one shared loop, and a reduction inside it.
+  /// Whether the group works along rows: it shares one loop and has a reduction inside it.
   bool works_along_rows(size_t g) const {
     const auto& group = schedule_.groups[g];
     return group.shared == 1 && group.statements.size() > 1 &&
@@ -60,7 +63,8 @@ class Mixer {
            });
   }
 
-  /// The groups that are a reduction over as many rows, of what this one has at hand and nothing that is made behind it.
+  /// The groups that are a reduction over the same number of rows, read a buffer that this group accesses,
+  /// and read nothing that a later group writes.
   std::vector<size_t> reductions_over_rows(size_t g) const {
     const int64_t rows = program_.statements[schedule_.groups[g].statements[0]].vars[0].extent;
     std::set<size_t> found;
@@ -74,8 +78,8 @@ class Mixer {
     return {found.begin(), found.end()};
   }
 
-  /// Puts the reductions into the group, where that reads less; what their parts give is combined in a group behind it.
-  /// Gives what it did, for people; empty where it did nothing.
+  /// Moves the reductions into the group, where this reduces memory traffic. A group after it combines their
+  /// partial results. Returns a description of the change; empty where nothing was changed.
   std::string mix(size_t g, std::vector<size_t> reductions) {
     group_ = g;
     local_.clear();
@@ -97,7 +101,7 @@ class Mixer {
       add(combined, splitter.combined());
     }
     for (uint32_t s : schedule_.groups[g].statements) cut_rows(program_.statements[s], rows);
-    // Their first variable is the block; what they read of local buffers has the rows of a block in a dim of its own.
+    // The first variable of a part is the block. A local buffer has a dim of its own for the rows of a block.
     for (auto& part : parts) cut_local(part, part.vars[0].symbol, part.vars.back().symbol, rows);
     for (BufferId b : local_) cut_dim(program_.buffers[b], local_dim_.at(b), rows);
     for (auto& part : parts) {
@@ -109,7 +113,8 @@ class Mixer {
       schedule_.groups[h].statements.clear();
     }
     for (size_t k = 0; k < combined.size(); ++k) {
-      // In the place of the reductions, of which there are no fewer: all that reads them stands behind.
+      // The combining groups take the positions of the reductions, of which there are at least as many. All
+      // readers of the results come after these positions.
       auto& group = schedule_.groups[reductions[k]];
       group.shared = static_cast<uint32_t>(combined[k].parallel_count());
       group.statements = {static_cast<uint32_t>(program_.statements.size())};
@@ -133,7 +138,7 @@ class Mixer {
       for (BufferId b : statement.call.writes) visit(program_.storage(b), true);
     }
   }
-  /// Notes what the group reads and writes, and over how many rows it reduces.
+  /// Records the storages that the group reads and writes, and the number of rows over which it reduces.
   void enter(size_t g) {
     users_.resize(program_.buffers.size());
     writers_.resize(program_.buffers.size());
@@ -155,7 +160,8 @@ class Mixer {
     touched_[g].clear();
   }
 
-  /// The extent of the one loop over which the one statement of a group reduces, storing nothing on the way; else 0.
+  /// The extent of the single reduction loop of a group of one statement that stores nothing at each step;
+  /// else 0.
   int64_t reduced_rows(size_t g) const {
     const auto& group = schedule_.groups[g];
     if (group.statements.size() != 1) return 0;
@@ -168,7 +174,7 @@ class Mixer {
                                                                              : statement.vars.back().extent;
   }
 
-  /// Whether no group behind `g` writes what `h` reads.
+  /// Whether no group after `g` writes a storage that `h` reads.
   bool is_made_before(size_t h, size_t g) const {
     bool before = true;
     each_access(h, [&](BufferId b, bool written) {
@@ -183,7 +189,9 @@ class Mixer {
     list.push_back(std::move(statement));
   }
 
-  /// What the group writes and it or the reductions read: it must be theirs alone, and lie row by row.
+  /// Finds the storages that the group writes and that become local to a block. No other groups may access
+  /// them, and one dim must hold the rows in all accesses. Returns false where the reductions cannot move
+  /// into the group.
   bool find_local(const std::vector<size_t>& reductions) {
     const auto& members = schedule_.groups[group_].statements;
     for (uint32_t s : members)
@@ -202,7 +210,7 @@ class Mixer {
                              return user == group_ || std::ranges::find(reductions, user) != reductions.end();
                            });
         if (alone) local_.insert(b);
-        // What others read too may not be read here: its rows would be addressed in two ways.
+        // A storage that other groups read too cannot be read here: its rows would be addressed in two ways.
         if (!alone && read && (reads(members, b) || std::ranges::any_of(reductions, [&](size_t h) {
                                  return reads(schedule_.groups[h].statements, b);
                                })))
@@ -239,7 +247,7 @@ class Mixer {
     });
   }
 
-  /// Rows of a block, a divisor of their number; 0 where it does not pay.
+  /// The number of rows of a block, a divisor of all rows; 0 where the change does not pay.
   int64_t choose_rows(const std::vector<size_t>& reductions) const {
     const int64_t count = program_.statements[schedule_.groups[group_].statements[0]].vars[0].extent;
     int64_t touched = 0, saved = 0, parts = 0;
@@ -250,9 +258,10 @@ class Mixer {
       if (there) saved += local_.contains(b) ? 2 * bytes : bytes;
     }
     for (size_t h : reductions)
+      // An estimate: 8 bytes for each result, the size of the widest accumulator.
       parts += 8 * program_.statements[schedule_.groups[h].statements[0]].points(VarKind::parallel);
     const int64_t least_saved = target_.launch_bytes() / 2;
-    // What a block touches is read again by each statement.
+    // Each statement reads the block's data again, so the block has to fit into cache.
     const auto near =
         static_cast<int64_t>(static_cast<double>(target_.near_bytes) * static_cast<double>(count) /
                              static_cast<double>(std::max<int64_t>(touched, 1)));
@@ -305,21 +314,23 @@ class Mixer {
   const MemoryLimit& memory_;
   LoopProgram& program_;
   size_t group_ = 0;
-  const std::vector<int64_t> live_;                ///< by group, in bytes, before anything is mixed
+  const std::vector<int64_t> live_;                ///< by group, in bytes, before any change
   std::vector<std::set<BufferId>> touched_;        ///< by group: storages
   std::vector<std::set<size_t>> users_, writers_;  ///< by storage: groups
-  /// By storage: groups that reduce over rows, after the number of these: of what many groups read only few are looked at.
+  /// By storage: groups that reduce over rows, ordered by the number of rows, so that few of a storage's many
+  /// readers are examined.
   std::vector<std::set<std::pair<int64_t, size_t>>> reducers_;
   std::vector<int64_t> rows_;  ///< by group: reduced_rows
   std::set<BufferId> outputs_, local_;
-  std::map<BufferId, size_t> local_dim_;  ///< that rows address
+  std::map<BufferId, size_t> local_dim_;  ///< the dim that holds the rows
 };
 
 }  // namespace
 
 void reduce_mixed_orders(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
                          Ledger& ledger) {
-  // What follows a reduction or stands beside it goes into it, where there is a group that may take it.
+  // First, the epilogues of reductions and the reductions beside them are merged into them, in groups where
+  // all statements can be.
   std::vector<bool> apart;
   bool any = false;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {

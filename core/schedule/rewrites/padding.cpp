@@ -13,7 +13,7 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// Why a buffer keeps its strides.
+/// The reason why a buffer keeps its strides.
 struct Refusal {
   const char* category;
   const char* text;
@@ -52,10 +52,12 @@ class RowPadder {
         record(b, "not padded", "memory", fmt::format("{}: no room for {} bytes more", old, more), 0);
         continue;
       }
+      // Padding is charged to all groups of the buffer's lifetime, so that later buffers see the memory that
+      // is left.
       for (int64_t& bytes : life) bytes += more;
       program_.buffers[b].strides = std::move(strides);
       record(b, "padded", {},
-             fmt::format("{} -> [{}]: rows lie multiples of {} bytes apart", old,
+             fmt::format("{} -> [{}]: rows are multiples of {} bytes apart", old,
                          fmt::join(buffer.strides, ", "), padding_.alignment),
              static_cast<double>(buffer.bytes() - old_bytes));
     }
@@ -64,16 +66,16 @@ class RowPadder {
   }
 
  private:
-  /// Who touches a storage.
+  /// The accesses to a storage.
   struct Users {
-    size_t count = 0;             ///< groups, at least while they are 0 or 1
-    size_t first = 0, group = 0;  ///< the first one, the last one
+    size_t count = 0;             ///< number of groups; exact only while it is 0 or 1
+    size_t first = 0, group = 0;  ///< the first and the last group
     const ProgramStatement* writer = nullptr;
-    bool opaque = false;  ///< an opaque kernel or a region
-    bool viewed = false;  ///< addressed by more than sums of loop variables
+    bool opaque = false;  ///< an opaque kernel or a region accesses it
+    bool viewed = false;  ///< its index is more than sums of loop variables
   };
 
-  /// A row and what it becomes, in elements.
+  /// The length of a row and its padded length, in elements.
   struct Row {
     int64_t length = 0, padded = 0;
   };
@@ -106,7 +108,7 @@ class RowPadder {
     for (BufferId b : init_buffers(schedule_, init_groups(schedule_))) is_constant_.insert(b);
   }
 
-  /// The row of a contiguous buffer with several of them that start anywhere.
+  /// The row of a contiguous buffer of several rows whose starts are not aligned yet.
   std::optional<Row> row_of(const ProgramBuffer& buffer) const {
     const auto more = [](int64_t dim) { return dim > 1; };
     const auto inner = std::find_if(buffer.dims.rbegin(), buffer.dims.rend(), more);
@@ -118,7 +120,7 @@ class RowPadder {
     return Row{*inner, (*inner + unit - 1) / unit * unit};
   }
 
-  /// The strides of the buffer with its rows padded.
+  /// The strides of the buffer with padded rows.
   static std::vector<int64_t> with_rows_of(const ProgramBuffer& buffer, const Row& row) {
     auto dims = buffer.dims;
     const auto inner = std::find_if(dims.rbegin(), dims.rend(), [](int64_t dim) { return dim > 1; });
@@ -128,7 +130,7 @@ class RowPadder {
 
   bool is_small(const ProgramBuffer& buffer) const { return buffer.bytes() < padding_.least_bytes; }
 
-  /// Whether it lives between kernels and nobody else sees it.
+  /// Whether the buffer lives only between kernels.
   bool is_hidden(BufferId b) const {
     return program_.buffers[b].role == Role::temporary && !is_output_[b] && !is_constant_.contains(b) &&
            users_[b].count > 1;
@@ -137,15 +139,15 @@ class RowPadder {
   std::optional<Refusal> refusal_of(BufferId b, const Row& row, const std::vector<int64_t>& strides) const {
     const auto& buffer = program_.buffers[b];
     const auto& users = users_[b];
-    if (is_small(buffer)) return Refusal{"small", "it is smaller than what is padded"};
+    if (is_small(buffer)) return Refusal{"small", "it is smaller than the least size that is padded"};
     if (buffer.role == Role::input) return Refusal{"input", "an input has the layout of its caller"};
     if (buffer.role == Role::output || is_output_[b])
       return Refusal{"output", "an output has the layout of its caller"};
     if (buffer.role == Role::constant || is_constant_.contains(b))
-      return Refusal{"constant", "a constant is laid out once, as its kernels ask"};
+      return Refusal{"constant", "a constant is packed once, as its kernels request"};
     if (users.count == 1) return Refusal{"local", "it does not leave its kernel"};
     if (buffer.channels_last) return Refusal{"channels last", "convolutions walk several rows as one"};
-    if (users.opaque) return Refusal{"opaque", "an opaque kernel takes contiguous elements"};
+    if (users.opaque) return Refusal{"opaque", "an opaque kernel needs contiguous elements"};
     if (users.viewed) return Refusal{"view", "it is addressed by more than sums of loop variables"};
     auto padded = static_cast<const Buffer&>(buffer);
     padded.strides = strides;

@@ -13,10 +13,10 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// Places that have a number, for each update: these take memory, and are all filled and looked at.
+/// The most numbered elements for each update: all of them take memory, and all are filled and read.
 constexpr int64_t most_places = 32;
 
-/// Whether the operation says that a value of it is wrong.
+/// Whether the operation reports a wrong index.
 bool checks(const BodyOp& op) {
   return op.code == FE_OP_INDIRECT && (op.flags == FE_INDIRECT_WRAP || op.flags == FE_INDIRECT_CHECK);
 }
@@ -25,13 +25,13 @@ bool depends_on(const LoopProgram& program, const std::vector<index::Expr>& inde
   return std::ranges::any_of(index, [&](index::Expr expr) { return program.pool.depends_on(expr, symbol); });
 }
 
-/// The scatter that finds the last update of each place.
+/// The scatter that finds the last update of each element.
 struct Numbering {
-  ProgramStatement statement;  ///< its store has no buffer yet
-  int64_t updates = 1;         ///< that have numbers: points that may store to one element
-  std::vector<size_t> walks;   ///< by variable of the whole: the dim that it walks from end to end; else none
-  std::vector<bool> has_place;  ///< by dim of what is stored to: whether places differ in it
-  std::vector<int64_t> dims;    ///< of the places
+  ProgramStatement statement;   ///< its store has no buffer yet
+  int64_t updates = 1;          ///< the number of different updates: points that may store to one element
+  std::vector<size_t> walks;    ///< by variable of the original: the dim that it walks in full; else none
+  std::vector<bool> has_place;  ///< by dim of the updated buffer: whether the numbering needs it
+  std::vector<int64_t> dims;    ///< the dims of the buffer of numbers
 
   DType dtype() const { return statement.ops[statement.stores[0].value].dtype; }
   int64_t places() const {
@@ -42,8 +42,9 @@ struct Numbering {
   int64_t bytes() const { return places() * bits_of(dtype()) / 8; }
 };
 
-/// By variable of a scatter, the dim of which it takes each coordinate; else none. Points that differ in it meet nowhere, and an element
-/// says by its coordinate which of them store to it.
+/// By variable of a scatter, the dim whose coordinate it is, over the dim's whole extent; else none. Points
+/// that differ in such a variable never store to the same element, and the element's coordinate gives the
+/// variable's value.
 std::vector<size_t> walked_dims(const LoopProgram& program, const Statement& whole) {
   const auto& store = whole.stores[0];
   std::vector<size_t> result;
@@ -57,15 +58,16 @@ std::vector<size_t> walked_dims(const LoopProgram& program, const Statement& who
   return result;
 }
 
-/// Turn this: scatter (i, j) { store @a[$k(i), j] = f(i, j) }   into this: scatter (i) { store max @numbers[$k(i)] = i }
-/// A variable that walks a dim is left out where neither the other coordinates nor the mask depend on it.
+/// Turn this: scatter (i, j) { store @a[$k(i), j] = f(i, j) }
+/// into this: scatter (i) { store max @numbers[$k(i)] = i }
+/// A variable that walks a dim is left out where neither other coordinates nor the mask depend on it.
 std::optional<Numbering> numbering_of(LoopProgram& program, const ProgramStatement& whole) {
   if (whole.kind != FE_STATEMENT_SCATTER || whole.stores.size() != 1 ||
       whole.stores[0].mode != FE_STORE_SET || !whole.reductions.empty() ||
       whole.parallel_count() != whole.vars.size())
     return std::nullopt;
   const BufferId changed = program.storage(whole.stores[0].buffer);
-  // An update of what those before it have stored waits for them.
+  // An update that reads the buffer depends on the updates before it.
   for (const auto& op : whole.ops)
     if (op.code == FE_OP_LOAD && program.storage(op.buffer) == changed) return std::nullopt;
   Numbering result{.statement = whole, .walks = walked_dims(program, whole), .has_place = {}, .dims = {}};
@@ -84,7 +86,7 @@ std::optional<Numbering> numbering_of(LoopProgram& program, const ProgramStateme
   store.value = BodyBuilder(program.pool, statement.ops).add(std::move(number));
   store.mode = FE_STORE_MAX;
   remove_dead(program.pool, statement);
-  // A wrong index is one also in an update that does not stay.
+  // A wrong index must be reported even in an update that is overwritten, so no check may have been removed.
   if (std::ranges::count_if(statement.ops, checks) != std::ranges::count_if(whole.ops, checks))
     return std::nullopt;
   result.has_place.assign(store.index.size(), true);
@@ -110,7 +112,8 @@ std::optional<Numbering> numbering_of(LoopProgram& program, const ProgramStateme
   return result;
 }
 
-/// Points of a scatter that never meet, so that they run at once as it is.
+/// The number of points of a scatter that never store to the same element, so that they run in parallel as it
+/// is.
 int64_t points_apart(const LoopProgram& program, const Statement& whole) {
   int64_t count = 1;
   for (size_t k = 0; k < whole.vars.size(); ++k)
@@ -118,7 +121,8 @@ int64_t points_apart(const LoopProgram& program, const Statement& whole) {
   return count;
 }
 
-/// Whether the updates of one thread, one after the other, take longer than two launches more and what three kernels touch.
+/// Whether the serial updates of one thread take longer than two additional launches and the memory traffic
+/// of three kernels.
 bool pays(const LoopProgram& program, const Statement& whole, const Numbering& numbering,
           const TargetNumbers& target) {
   const int64_t points = whole.points(VarKind::parallel);
@@ -136,7 +140,7 @@ bool pays(const LoopProgram& program, const Statement& whole, const Numbering& n
          2 * static_cast<double>(target.launch_points()) + touched / static_cast<double>(target.workers);
 }
 
-/// The three statements of one scatter; their buffer is added to the program.
+/// The three statements that replace one scatter; their buffer is added to the program.
 class AtOnce {
  public:
   AtOnce(LoopProgram& program, const ProgramStatement& whole, Numbering numbering)
@@ -151,7 +155,7 @@ class AtOnce {
     last_ = program.add_version(numbers_);
   }
 
-  /// No place has an update.
+  /// Fills the numbers with -1: no element has an update.
   ProgramStatement filled() const {
     auto result = map_over(numbering_.dims);
     Store store;
@@ -169,7 +173,7 @@ class AtOnce {
     return result;
   }
 
-  /// The update of each element that has one.
+  /// Computes the update of each element that has one.
   ProgramStatement updated() const {
     auto& pool = program_.pool;
     auto result = map_over(program_.buffers[whole_.stores[0].buffer].dims);
@@ -184,7 +188,7 @@ class AtOnce {
     const OpId last = body.builder.add(std::move(load));
     const OpId exists =
         body.prim(Prim::ge_, DType::bool_, last, body.builder.constant(numbering_.dtype(), 0));
-    // Where there is no update the first one is computed, and not stored.
+    // An element without an update computes the first one, and the mask discards it.
     BodyOp number;
     number.code = FE_OP_INDIRECT;
     number.a = last;
@@ -228,7 +232,7 @@ class AtOnce {
   LoopProgram& program_;
   const ProgramStatement whole_;
   const Numbering numbering_;
-  BufferId numbers_ = none, last_ = none;  ///< before and behind the scatter
+  BufferId numbers_ = none, last_ = none;  ///< before and after the scatter
 };
 
 }  // namespace
@@ -255,7 +259,7 @@ void parallel_scatter(Schedule& schedule, const TargetNumbers& target, const Mem
                   {},
                   "not divided",
                   "memory",
-                  fmt::format("numbers of its places would take {} bytes", bytes),
+                  fmt::format("the numbers of its updates would take {} bytes", bytes),
                   static_cast<double>(points)});
       groups.push_back(group);
       continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Scatters that replace, of which the last update of an element stays, by kernels that run all their points at once.
+// Scatters that replace elements, of which the last update must win, become kernels that run all their points
+// in parallel.
 #pragma once
 
 #include "core/schedule/memory/kernel_order.h"
@@ -7,11 +8,13 @@
 
 namespace ferrite::core::schedule {
 
-/// Turns groups of a scatter that replaces, whose points would wait for each other on a target that runs those of scatters that
-/// combine at once (TargetNumbers::ordered_ns), into three: one fills numbers, of the places that can be stored to, with -1; a scatter
-/// leaves in each the largest number of an update of it, as the interpreter comes to them; and a map over what is stored to computes
-/// the update of that number. A scatter whose numbers would take more than MemoryLimit::room() stays. Run after post_fusion. A record of kind
-/// "parts", outcome "at once" or "not divided", each.
+/// Some targets run combining scatters in parallel but replacing ones in order (TargetNumbers::ordered_ns).
+/// For such a target this turns a group of one replacing scatter into three. The first fills a buffer, with
+/// one number for each element that can be stored to, with -1. The second is a scatter that leaves there the
+/// largest number of an update to the element, in the interpreter's order. The third is a map over the
+/// updated buffer that computes the update of that number. A scatter whose numbers would take more than
+/// MemoryLimit::room() stays. Run after post_fusion. Each is a record of kind "parts", outcome "at once" or
+/// "not divided".
 void parallel_scatter(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
                       Ledger& ledger);
 

@@ -13,11 +13,12 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// A map that only moves elements: all of `to` at its own coordinates, from `from` at `index`.
+/// A map that only moves elements: it writes all of `to` at its own coordinates, from `from` at `index`.
 struct Copy {
   uint32_t statement = none;
   BufferId from = none, to = none;
-  Substitution coordinates;  ///< nothing yet: a symbol for each dim of `to`, to be given what it stands for
+  /// a symbol for each dim of `to`; the second part is empty until place_in_source() sets it
+  Substitution coordinates;
   std::vector<index::Expr> index;
 };
 
@@ -39,29 +40,30 @@ std::optional<Copy> copy_of(LoopProgram& program, uint32_t number) {
       copy.coordinates.emplace_back(statement.vars[next++].symbol, index::Expr{});
       continue;
     }
-    // An index from data into a dim of size 1 is kept in some coordinate of the source; a scalar has none.
+    // An index from data into a dim of size 1 is preserved in some coordinate of the source; a scalar has
+    // none.
     if (dims[d] != 1 || program.pool.as_constant(store.index[d]) != 0 || load.index.empty()) return {};
     copy.coordinates.emplace_back(program.pool.new_symbol({0, 0}), index::Expr{});
   }
   return next == statement.vars.size() ? std::optional(copy) : std::nullopt;
 }
 
-/// The place in `copy.from` of what lies at `at` of `copy.to`.
+/// The coordinates in `copy.from` of the element at `at` of `copy.to`.
 std::vector<index::Expr> place_in_source(LoopProgram& program, const Copy& copy,
                                          std::span<const index::Expr> at) {
   auto symbols = copy.coordinates;
   for (size_t d = 0; d < at.size(); ++d) symbols[d].second = at[d];
   std::vector<index::Expr> result;
   for (auto expr : copy.index) result.push_back(program.pool.substitute(expr, symbols));
-  // A dim of size 1 occurs in no index of the copy. Its coordinate is 0, but where it comes from data it is still to be checked, and
-  // several points may write there.
+  // A dim of size 1 occurs in no index of the copy. Its coordinate is 0, but an index from data still has to
+  // be checked, and several points may write there; adding it to the first coordinate keeps both.
   const auto& dims = program.buffers[copy.to].dims;
   for (size_t d = 0; d < at.size(); ++d)
     if (dims[d] == 1 && program.pool.as_constant(at[d]) != 0) result[0] = program.pool.add(result[0], at[d]);
   return result;
 }
 
-/// Whether the statement reads `buffer` only at the points that it stores, before it does.
+/// Whether the statement reads `buffer` only at the points that it stores, before it stores them.
 bool changes_at_own_points(const LoopProgram& program, const ProgramStatement& statement, BufferId buffer) {
   if (statement.kind != FE_STATEMENT_MAP || statement.stores.size() != 1 ||
       statement.stores[0].mask != none || statement.stores[0].mode != FE_STORE_SET)
@@ -79,11 +81,12 @@ bool changes_at_own_points(const LoopProgram& program, const ProgramStatement& s
          });
 }
 
-/// Who reads and writes each storage, its versions, and which outputs are kept in it; true still when storages become one.
+/// The readers and writers of each storage, its versions, and the outputs that it holds. Kept up to date when
+/// storages are joined.
 struct Uses {
   std::vector<std::vector<uint32_t>> readers, writers;  ///< by storage: statements, in order
   std::vector<std::vector<BufferId>> versions;          ///< by storage: in the order of the buffers
-  std::vector<std::vector<size_t>> outputs;             ///< by storage: places among the program's
+  std::vector<std::vector<size_t>> outputs;             ///< by storage: positions in the program's outputs
 
   Uses(const LoopProgram& program, Dependencies deps)
       : readers(std::move(deps.readers)),
@@ -96,7 +99,7 @@ struct Uses {
       outputs[program.storage(program.outputs[k])].push_back(k);
   }
 
-  /// The statements that touch either storage, each once.
+  /// The statements that access either storage, each once.
   std::vector<uint32_t> touching(std::initializer_list<BufferId> storages) const {
     std::vector<uint32_t> statements;
     for (BufferId b : storages)
@@ -106,12 +109,12 @@ struct Uses {
     statements.erase(std::ranges::unique(statements).begin(), statements.end());
     return statements;
   }
-  /// The statement does nothing any more.
+  /// The statement was removed.
   void forget(uint32_t statement, BufferId read, BufferId written) {
     std::erase(readers[read], statement);
     std::erase(writers[written], statement);
   }
-  /// What was kept in `from` is kept in `into`; the versions are the caller's.
+  /// The contents of `from` are now in `into`; the caller updates the versions.
   void join(BufferId from, BufferId into) {
     for (auto* lists : {&readers, &writers}) {
       auto &to = (*lists)[into], &more = (*lists)[from];
@@ -130,10 +133,10 @@ class Mutation {
   Mutation(LoopProgram& program, Uses& uses, BufferId version)
       : program_(program), uses_(uses), version_(version), input_(program.storage(version)) {}
 
-  /// Why the copy stays; empty where it went. `dropped`: statements that do nothing any more.
+  /// The reason why the copy stays; empty where it was removed. `dropped`: marks removed statements.
   std::string apply(std::vector<bool>& dropped) {
     const auto& writers = uses_.writers[input_];
-    if (writers.size() != 1) return {};  // it is made in place already
+    if (writers.size() != 1) return {};  // it is changed in place already
     out_ = copy_of(program_, writers[0]);
     if (!out_) return {};
     changed_ = program_.storage(out_->from);
@@ -162,12 +165,12 @@ class Mutation {
     return leads_back() ? "" : "another layout";
   }
 
-  /// Whether the first change reads the input only at the points that it stores, before it does.
+  /// Whether the first change reads the input only at the points that it stores, before it stores them.
   bool reads_what_it_changes(uint32_t s) const {
     return !in_ && changes_at_own_points(program_, program_.statements[s], input_);
   }
 
-  /// Whether an element comes back from the buffer that is changed to where it came from.
+  /// Whether each element returns from the changed buffer to the position from which it came.
   bool leads_back() {
     const auto &input = program_.buffers[input_], &buffer = program_.buffers[changed_];
     if (input.dtype != buffer.dtype || input.elements() != buffer.elements()) return false;
@@ -178,7 +181,7 @@ class Mutation {
     return place_in_source(program_, *in_, out_->index) == own;
   }
 
-  /// Accesses of the buffer that is changed become those of the input, its versions the input's.
+  /// Accesses to the changed buffer become accesses to the input, and its versions become the input's.
   void rewrite() {
     std::vector<BufferId> versions;
     if (!in_) versions.push_back(changed_);
@@ -206,7 +209,7 @@ class Mutation {
       version.version = ++number;
       version.kind = FE_BUFFER_OUTPUT;
     }
-    // Nobody touches the last one any more, nor does it belong to what nobody touches.
+    // The last version has no accesses left; it must not remain a version of the unused buffer.
     if (!versions.empty() && last != changed_) {
       program_.buffers[last].base = none;
       program_.buffers[last].version = 0;
@@ -221,12 +224,12 @@ class Mutation {
 
   LoopProgram& program_;
   Uses& uses_;
-  const BufferId version_, input_;  ///< what the input becomes, and the input
-  BufferId changed_ = none;         ///< the storage that its contents come from
+  const BufferId version_, input_;  ///< the input's version after the change, and the input
+  BufferId changed_ = none;         ///< the storage that is changed and then copied to the input
   std::optional<Copy> in_, out_;
 };
 
-/// A whole copy of a buffer into one that is changed then, such as the base of a scatter.
+/// A copy of a whole buffer into one that is changed afterwards, such as the base of a scatter.
 class BaseCopy {
  public:
   BaseCopy(LoopProgram& program, Uses& uses, const std::vector<bool>& constant, Copy copy)
@@ -237,7 +240,7 @@ class BaseCopy {
         from_(program.storage(copy_.from)),
         to_(program.storage(copy_.to)) {}
 
-  /// Whether what is copied is changed later, and so is a base.
+  /// Whether the copy is changed later, which makes it a base.
   bool is_base() const {
     const auto& writers = uses_.writers[to_];
     return writers.size() > 1 && writers[0] == copy_.statement;
@@ -245,7 +248,7 @@ class BaseCopy {
   uint32_t first_change() const { return uses_.writers[to_][1]; }
   BufferId from() const { return from_; }
 
-  /// Why the contents are copied; empty where they may be changed where they are.
+  /// The reason why the copy is needed; empty where the original can be changed in place.
   std::string obstacle() const {
     const auto &from = program_.buffers[from_], &to = program_.buffers[to_];
     if (constant_[from_]) return "a constant";
@@ -276,7 +279,7 @@ class BaseCopy {
     return {};
   }
 
-  /// What is changed becomes versions of what was copied, in front of those that come later.
+  /// The versions of the copy become versions of the original, before those that the original gets later.
   void merge() {
     const auto before = written_before();
     std::vector<BufferId> versions, later;
@@ -325,7 +328,7 @@ class BaseCopy {
  private:
   bool is_changed_input() const { return !uses_.versions[from_].empty(); }
 
-  /// Whether the statement writes all of what was copied anew, when nothing but it needs the changed contents any more.
+  /// Whether the statement overwrites all of the original, and no later statement needs the changed contents.
   bool replaces_all(uint32_t s) const {
     for (const auto* list : {&uses_.writers[to_], &uses_.readers[to_]})
       if (std::ranges::any_of(*list, [&](uint32_t other) { return other > s; })) return false;
@@ -335,7 +338,7 @@ class BaseCopy {
     return changes_at_own_points(program_, statement, to_) && points == program_.buffers[from_].elements();
   }
 
-  /// The versions of what was copied that are written before it is, sorted.
+  /// The versions of the original that are written before the copy, sorted.
   std::vector<BufferId> written_before() const {
     std::vector<BufferId> written;
     for (uint32_t s : uses_.writers[from_]) {
@@ -353,7 +356,7 @@ class BaseCopy {
   const BufferId from_, to_;
 };
 
-/// By storage: constants, and what is made of them when the program is loaded.
+/// By storage: whether it is a constant or computed at load.
 std::vector<bool> constants_of(const LoopProgram& program) {
   auto constant = at_load(program).storages;
   for (BufferId b = 0; b < constant.size(); ++b)
@@ -368,10 +371,10 @@ void drop(LoopProgram& program, const std::vector<bool>& dropped) {
   program.statements = std::move(kept);
 }
 
-/// Lets changes of copies be made in what was copied, one after the other, and records those that stay.
+/// Applies changes of copies to the original, one by one, and records the copies that stay.
 void change_in_place(LoopProgram& program, Ledger& ledger) {
   auto deps = Dependencies::of(program);
-  // No merge makes a constant of a buffer that is none, and what was copied is none.
+  // No merge makes a constant of another buffer, and a merged original is no constant, so this stays valid.
   const auto constant = constants_of(program);
   Uses uses(program, std::move(deps));
   std::vector<bool> dropped(program.statements.size());
@@ -383,7 +386,7 @@ void change_in_place(LoopProgram& program, Ledger& ledger) {
     const auto reason = base.obstacle();
     const auto& buffer = program.buffers[base.from()];
     ledger.add({"memory", origin_names(program.statements[base.first_change()]), buffer.name,
-                reason.empty() ? "in place" : "copied", reason, "the base of what is changed in part",
+                reason.empty() ? "in place" : "copied", reason, "the base of a partial change",
                 static_cast<double>(buffer.bytes())});
     if (!reason.empty()) continue;
     base.merge();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions that leave workers idle become two: many of a part each, and one of what these give.
+// Reductions that leave workers idle become two: one of many parts, and one that combines the partial
+// results.
 #include "core/schedule/rewrites/split.h"
 
 #include <algorithm>
@@ -13,13 +14,14 @@
 namespace ferrite::core::schedule {
 namespace {
 
-// Counts are chosen by the target's numbers and by the shape, never by how many threads run: results do not depend on that.
-constexpr int64_t block_of_columns = 64;  // columns that are summed at a time, for as long as there are rows
+// Counts depend on the target's numbers and on the shape, never on the number of threads, so that results do
+// not depend on it.
+constexpr int64_t block_of_columns = 64;  // columns that are summed at a time, over all rows
 
-/// How a reduction walks what it reads most of.
+/// How a reduction walks its largest input.
 struct Walk {
   int64_t work = 1, outputs = 1, rows = 1;  ///< work: in elements that are read
-  int64_t tasks = 1;                        ///< that there are without a split
+  int64_t tasks = 1;                        ///< tasks without a split
   bool far = false;                         ///< each step of the reduction is on another page
 };
 
@@ -50,11 +52,12 @@ Walk walk_of(const LoopProgram& program, const Statement& statement, const Targe
   return walk;
 }
 
-/// How many parts pay; 1 where none do.
+/// The number of parts that pays; 1 where none does.
 int64_t wanted_parts(const Walk& walk, const TargetNumbers& target) {
   const int64_t launch = target.launch_points();
-  const int64_t least_part = std::max<int64_t>(1, launch / 2);  // so that it outlasts its start many times
-  const int64_t near_pages = std::max<int64_t>(1, target.pages / 2);  // that a part has
+  // so that a part runs many times longer than its launch
+  const int64_t least_part = std::max<int64_t>(1, launch / 2);
+  const int64_t near_pages = std::max<int64_t>(1, target.pages / 2);  // pages of a part
   int64_t parts = walk.tasks < target.workers ? target.workers * parts_of_worker / walk.tasks : 1;
   if (walk.far) parts = std::max(parts, walk.rows / near_pages);
   parts = std::min({parts, walk.work / least_part, walk.rows / 16});
@@ -68,10 +71,11 @@ int64_t wanted_parts(const Walk& walk, const TargetNumbers& target) {
   return split < whole ? parts : 1;
 }
 
-/// A group's reduction, or the first of those that are to be one statement, where a split of it would pay.
+/// A group's reduction, or the first of several that will be joined, where splitting it would pay.
 struct Found {
   uint32_t reduction = none;
-  uint32_t other = none;  ///< of the group: neither a map nor to be one statement with it
+  /// a statement of the group that is neither a map nor can be joined with the reduction
+  uint32_t other = none;
 };
 
 Found reduction_of(const LoopProgram& program, const Group& group, const TargetNumbers& target) {
@@ -104,14 +108,15 @@ void refuse_beside(Ledger& ledger, const ProgramStatement& reduction, const Prog
                      origin_names(other)));
 }
 
-/// How the one statement of a group is divided.
+/// How the only statement of a group is divided.
 struct Division {
   std::vector<bool> element_stores;
   Cut cut;
   int64_t work = 0, points_of_part = 0;
 };
 
-/// Of a group whose reduction pays to be divided, and around which all is merged that can be.
+/// The division of a group whose reduction pays to be divided, after all statements that can be merged into
+/// it were.
 std::optional<Division> division_of(const LoopProgram& program, const Group& group,
                                     const TargetNumbers& target, int64_t allowed, Ledger& ledger) {
   const auto& whole = program.statements[group.statements[0]];
@@ -135,15 +140,15 @@ std::optional<Division> division_of(const LoopProgram& program, const Group& gro
   auto stores = element_stores(program, whole);
   if (stores.empty()) {
     refuse(ledger, whole, "what follows",
-           "parts would pay, but what follows it looks something up, or adds to what is there");
+           "parts would pay, but the operations after it gather, or accumulate into a buffer");
     return std::nullopt;
   }
   const int64_t points = walk.rows / (cut.parts * cut.steps + cut.rest) * cut.steps;
-  // What each step stores has one statement that writes it.
+  // Elements that each step stores need one writer; the rest would be a second one.
   if (cut.rest > 0 && std::ranges::find(stores, true) != stores.end()) {
     refuse(ledger, whole, "several writers",
-           fmt::format("{} parts of {} would leave {} more, to store where they do", cut.parts, points,
-                       cut.rest));
+           fmt::format("{} parts of {} would leave a rest of {} that stores to the same buffer", cut.parts,
+                       points, cut.rest));
     return std::nullopt;
   }
   return Division{std::move(stores), cut, walk.work, points};
@@ -165,7 +170,7 @@ void split_reductions(Schedule& schedule, const TargetNumbers& target, const Mem
     apart.push_back(reduction == none || other != none);
   }
   if (std::ranges::all_of(apart, [](bool stays) { return stays; })) return;
-  // What stands around such a reduction is a part of it, or behind it.
+  // The maps around such a reduction become part of it, or run after it.
   merge_statements(schedule, apart);
   std::vector<Group> groups;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {

@@ -13,22 +13,22 @@
 namespace ferrite::core::schedule {
 namespace {
 
-// Each part is a statement more that has the reader's whole body.
+// Each part adds a statement that has the reader's whole body.
 constexpr size_t most_parts = 4;
 
-/// What a statement stores of a dim: so many elements from `offset` on.
+/// The range of a dim that a statement stores: `extent` elements from `offset` on.
 struct Part {
   uint32_t writer = 0;
   int64_t offset = 0, extent = 1;
 };
 
-/// A buffer that is stored side by side along one dim, in order.
+/// A buffer that is stored in adjacent ranges along one dim, in order.
 struct Parts {
   size_t axis = 0;
   std::vector<Part> parts;
 };
 
-/// What is stored where the index is a variable of the statement plus a constant, or a constant.
+/// The range that is stored where the index is a variable of the statement plus a constant, or a constant.
 std::optional<Part> part_of(const LoopProgram& program, const Statement& statement, index::Expr index) {
   Part part;
   if (const auto constant = program.pool.as_constant(index)) {
@@ -103,7 +103,8 @@ class Reading {
     return true;
   }
 
-  /// The parts, where statements store the whole buffer side by side along one dim and do nothing else.
+  /// The parts, where each writer stores one of adjacent ranges of one dim, these cover the whole buffer, and
+  /// the writers do nothing else.
   std::optional<Parts> parts_of(BufferId b) const {
     const auto& dims = program_.buffers[b].dims;
     Parts parts;
@@ -138,7 +139,8 @@ class Reading {
     return end == dims[parts.axis] ? std::optional(parts) : std::nullopt;
   }
 
-  /// The loop of the map that runs over the parts, where each of its loads reads what lies at that loop's place.
+  /// The loop of the map that runs over the concatenated dim, where each of its loads has this loop's
+  /// variable alone as that dim's index.
   std::optional<index::Symbol> variable(const ProgramStatement& reader, BufferId b,
                                         const Parts& parts) const {
     if (reader.kind != FE_STATEMENT_MAP) return {};
@@ -159,7 +161,8 @@ class Reading {
                : std::nullopt;
   }
 
-  /// Whether the contents become an input's, which then is changed in place: by one statement as a whole, not by several.
+  /// Whether the result is copied to an input that is changed in place: one statement must write that as a
+  /// whole.
   bool changes_input(BufferId stored) const {
     return std::ranges::any_of(deps_.readers[program_.storage(stored)], [&](uint32_t s) {
       return std::ranges::any_of(program_.statements[s].stores, [&](const Store& store) {
@@ -168,7 +171,7 @@ class Reading {
     });
   }
 
-  /// The reader over one part, which becomes a buffer of its own.
+  /// The reader's statement for one part, which becomes a buffer of its own.
   ProgramStatement piece(const ProgramStatement& reader, BufferId b, const Parts& parts, const Part& part,
                          index::Symbol along) {
     auto& pool = program_.pool;
@@ -219,7 +222,7 @@ class Reading {
     return made;
   }
 
-  /// What one statement stored several do now: each but the first makes a version.
+  /// Several statements now store what one stored before: each but the first makes a version.
   void make_versions(uint32_t reader, BufferId stored) {
     auto last = stored;
     uint32_t number = 0;
@@ -254,17 +257,19 @@ class Reading {
   LoopProgram& program_;
   Ledger& ledger_;
   const Dependencies deps_;
-  std::vector<std::vector<ProgramStatement>> pieces_;  ///< by statement: what takes its place
+  std::vector<std::vector<ProgramStatement>> pieces_;  ///< by statement: its replacements
   std::set<BufferId> outputs_;
   std::unordered_map<BufferId, std::vector<BufferId>> versions_;  ///< by storage
   std::unordered_map<BufferId, BufferId>
-      last_;  ///< versions of what pieces store, by what their statement stored
+      /// last versions of the buffers that the replacements store, by the buffer that the original statement
+      /// stored
+      last_;
 };
 
 }  // namespace
 
 bool split_concat_consumers(LoopProgram& program, Ledger& ledger) {
-  // What is stored in parts has a version for each but the first.
+  // A buffer that is stored in parts has a version for each part but the first.
   const bool any = std::ranges::any_of(program.buffers, [&](const ProgramBuffer& buffer) {
     return buffer.base != none && program.buffers[buffer.base].role == Role::temporary;
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Running sums of few rows become three kernels, of which the long ones have many parts.
+// Running sums over few rows become three kernels; those that walk the elements have many parts.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -37,7 +37,8 @@ std::vector<RunningState> states_of(const LoopProgram& program, const Statement&
                            [](const RunningState& state) { return reduction_by(state.combine).has_value(); }))
     return {};
   for (const auto& store : statement.stores) {
-    // Parts that run at once read what was there before, and have elements of their own.
+    // Parts run in parallel, so they must not read the buffer that they store, and each must have elements of
+    // its own.
     if (ferrite::loop::is_indirect(program.pool, statement, store.index)) return {};
     if (std::ranges::count(statement.stores, store.buffer, &Store::buffer) > 1) return {};
     const auto step = step_of(program, store.buffer, store.index, statement.vars.back().symbol);
@@ -48,10 +49,10 @@ std::vector<RunningState> states_of(const LoopProgram& program, const Statement&
   return *states;
 }
 
-/// Into how many parts each row is better divided; 1 where it is not. As of reductions, but what is divided is read twice, and its
-/// totals and starts are two launches more.
+/// The number of parts into which each row should be divided; 1 where none. As for reductions, but the
+/// divided loop is read twice, and the totals and the starts are two more launches.
 int64_t parts_that_pay(const Statement& statement, const TargetNumbers& target) {
-  constexpr int64_t least_steps = 64;  // of a part: fewer are not worth their total
+  constexpr int64_t least_steps = 64;  // of a part: a shorter one is not worth computing its total
   const int64_t rows = statement.points(VarKind::parallel), steps = statement.points(VarKind::serial);
   if (rows < 1 || rows >= target.workers) return 1;
   const auto operations = std::ranges::count_if(statement.ops, [](const BodyOp& op) { return op.is_prim(); });
@@ -67,7 +68,7 @@ int64_t parts_that_pay(const Statement& statement, const TargetNumbers& target) 
   return divided < whole ? parts : 1;
 }
 
-/// What is stored for each part: its total, and what it starts from.
+/// The bytes for each part: its total and its start value.
 int64_t bytes_of_part(const Statement& whole, std::span<const RunningState> states) {
   int64_t bytes = 0;
   for (size_t k = 0; k < states.size(); ++k) bytes += 2 * bits_of(whole.carries[k].dtype) / 8;
@@ -79,7 +80,7 @@ class ScanSplitter {
   ScanSplitter(LoopProgram& program, ProgramStatement whole, std::vector<RunningState> states, Cut cut)
       : program_(program), whole_(std::move(whole)), states_(std::move(states)), cut_(cut) {}
 
-  /// What each part's steps give, whatever comes before them.
+  /// The statement that computes the total of each part's steps, independent of the parts before it.
   ProgramStatement totals() {
     ProgramStatement sums = whole_;
     sums.kind = FE_STATEMENT_REDUCE;
@@ -92,7 +93,7 @@ class ScanSplitter {
     return result;
   }
 
-  /// What is carried into each part, and into what is left behind them.
+  /// The statement that computes the start value of each part and of the rest.
   ProgramStatement starts() {
     auto& pool = program_.pool;
     ProgramStatement result;
@@ -112,7 +113,7 @@ class ScanSplitter {
         at.push_back(place);
     }
     BodyWriter body(pool);
-    const OpId exists = cut_.rest > 0 ? is_part(body, at[0]) : none;  // what is left has no total
+    const OpId exists = cut_.rest > 0 ? is_part(body, at[0]) : none;  // the rest has no total
     for (size_t k = 0; k < states_.size(); ++k) {
       const DType dtype = whole_.carries[k].dtype;
       const OpId other = exists == none ? none : body.builder.constant(dtype, identity_bits(reduction(k)));
@@ -127,7 +128,7 @@ class ScanSplitter {
     return result;
   }
 
-  /// All parts, or what is left behind them.
+  /// The statement of all parts, or that of the rest.
   ///
   /// Turn this: carry 0 = add carried 0, %v;           store @o[i] = f(carried 0)
   /// into this: carry 0 = add carried 0, %v from zero; store @o[p*steps + i] = f(add @starts[p], carried 0)
@@ -205,7 +206,8 @@ class ScanSplitter {
     return body.prim(Prim::lt_, DType::bool_, body.builder.add(std::move(op)), parts);
   }
 
-  /// What stands in a result when its rest has been added: what read the result reads that.
+  /// A version of the result for the time after the rest was added; readers of the result now read the
+  /// version.
   BufferId replaced_by_version(BufferId base) {
     const auto version = program_.add_version(base);
     std::ranges::replace(program_.outputs, base, version);
@@ -224,7 +226,7 @@ class ScanSplitter {
   std::vector<BufferId> totals_, starts_;  ///< by state
 };
 
-/// Whether what the statement stores to has one version.
+/// Whether each buffer that the statement stores has one version.
 bool is_written_once(const LoopProgram& program, const Statement& statement) {
   for (const auto& store : statement.stores)
     if (program.buffers[store.buffer].base != none ||
@@ -249,15 +251,15 @@ void split_scans(Schedule& schedule, const TargetNumbers& target, const MemoryLi
       groups.push_back(group);
       continue;
     }
-    // What is left behind the parts makes a version of its own.
+    // The rest needs a version of its own.
     if (cut.rest > 0 && !is_written_once(program, whole)) {
       ledger.add({"parts",
                   origin_names(whole),
                   {},
                   "not divided",
                   "several writers",
-                  fmt::format("{} parts of {} would leave {} more, to store where others do", cut.parts,
-                              cut.steps, cut.rest),
+                  fmt::format("{} parts of {} would leave a rest of {} that stores where others do",
+                              cut.parts, cut.steps, cut.rest),
                   0});
       groups.push_back(group);
       continue;

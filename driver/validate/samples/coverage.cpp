@@ -19,14 +19,14 @@ using What = Seen::What;
 
 constexpr size_t most_named = 6;  // values under one heading of a text
 
-/// What conditions ask about, and so may keep at one value.
+/// The properties that conditions test, and that therefore may have only one value.
 struct Restricted {
   bool predicates = false, dtypes = false, all_ranks = false, shapes = false;
   std::set<uint32_t> ranks;    // of captures
   std::set<uint32_t> sizes;    // of captures
-  std::set<uint32_t> terms;    // whose results' sizes are asked
+  std::set<uint32_t> terms;    // those whose results' sizes are tested
   std::set<uint32_t> dims;     // of regions
-  std::set<uint32_t> numbers;  // captures that are read as one
+  std::set<uint32_t> numbers;  // captures that are read as one number
 
   explicit Restricted(const rewrite::Rule& rule) {
     for (const auto& region : rule.regions) all_ranks = all_ranks || region.over.has_value();
@@ -131,8 +131,9 @@ std::string Coverage::lacks(const Coverage& offered) const {
   return text;
 }
 
-/// Whether these samples, to which the rule was not applied, had what was offered: enough of it where a predicate may have said
-/// no, enough of each value where types alone can have kept the rule away, which they do by chance.
+/// Whether these samples, to which the rule was not applied, had the offered values often enough: any of them
+/// where a predicate may have declined the rule, each of them where types alone may have prevented it,
+/// because types agree by chance.
 bool Coverage::was_tried(const std::pair<Seen::What, uint32_t>& key, const Entry& offered,
                          bool by_predicate) const {
   constexpr size_t enough = 3;
@@ -150,7 +151,7 @@ bool Coverage::was_tried(const std::pair<Seen::What, uint32_t>& key, const Entry
 
 std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverage& offered,
                                         const Coverage& declined) const {
-  constexpr size_t often = 6;  // of the samples offered: less may have been missed by chance
+  constexpr size_t often = 6;  // of the samples offered: fewer may have been missed by chance
   std::vector<std::string> reasons;
   if (telling_ < least_samples)
     reasons.push_back("it was tried on " + counted(telling_, "graph") + " only that could show a difference");
@@ -167,12 +168,12 @@ std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverag
     if (found == entries_.end() || restricted.holds(what, of)) continue;
     const Entry& seen = found->second;
     if (what == What::sizes) {
-      // Where sizes are equal, dims that are mistaken for each other show nothing.
+      // With equal sizes, confusing two dims has no effect.
       if (seen.count("equal") > 0 &&
           seen.count("unequal") + seen.count("with ones") + seen.count(one_element) == 0 &&
           entry.count("unequal") >= often)
         reasons.push_back(fmt::format("{} were equal in all graphs", entry.heading));
-      // Of one element none is mistaken for another.
+      // With one element, no element can be confused with another.
       if (seen.count(one_element) > 0 && seen.values.size() == 1 && !restricted.numbers.contains(of) &&
           entry.values.size() > 1)
         reasons.push_back(fmt::format("{} were 1 in all graphs", entry.heading));
@@ -185,8 +186,8 @@ std::vector<std::string> Coverage::thin(const rewrite::Rule& rule, const Coverag
     if (what == What::part && (only != as_large || entry.count(of_other_sizes) < often)) continue;
     Entry others = entry;
     others.values.erase(only);
-    // What a predicate keeps at one value is its own affair, if it saw others.
-    // Types keep a list at one value, such as dilations that a yield forgets, but for sizes that agree by chance.
+    // A predicate may restrict a property to one value, if it saw others. Types may restrict a list to one
+    // value, such as dilations that a yield drops, except where sizes agree by chance.
     const bool by_chance = what == What::attribute && only.starts_with('[') && !restricted.predicates;
     if (!by_chance && declined.was_tried(key, others, restricted.predicates)) continue;
     reasons.push_back(fmt::format("{} was {} in all graphs", entry.heading, only));

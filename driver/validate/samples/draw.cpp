@@ -12,7 +12,8 @@ using graph::Dim;
 
 namespace {
 
-constexpr int64_t large_size = 1000;  // more than an integer of 8 bits counts, and no multiple of a vector
+// more than an 8-bit integer can count, and no multiple of a vector's length
+constexpr int64_t large_size = 1000;
 
 int64_t elements_of(const std::vector<Dim>& dims) {
   return graph::TensorType{f32, dims, {}, 0}.elements().value_or(most_elements + 1);
@@ -64,7 +65,8 @@ void Drawer::draw_sizes(std::vector<Dim>& dims) {
   }
 }
 
-/// What the conditions ask for, as far as the whole stays below most_elements: what was drawn gives way.
+/// Applies the sizes that the conditions ask for, as long as the tensor stays below most_elements; they
+/// replace drawn sizes.
 void Drawer::follow_hints(std::vector<Dim>& dims) {
   const SizeHints& hints = pools_.hints;
   if (!hints.shapes.empty() && random_.chance(0.7)) {
@@ -112,7 +114,7 @@ std::vector<Dim> Drawer::dims(std::span<const std::vector<Dim>> others) {
     dims = {random_.chance(0.5) ? dims.back() : random_.pick(dims)};
   } else if (kind < 0.8) {
     dims.clear();
-  } else if (kind < 0.88) {  // one a channel, or along another dim
+  } else if (kind < 0.88) {  // one per channel, or along another dim
     const size_t kept = random_.chance(0.4) ? 1 : random_.below(dims.size());
     for (size_t d = 0; d < dims.size(); ++d)
       if (d != kept) dims[d] = 1;
@@ -146,7 +148,7 @@ std::optional<AttributeValue> Drawer::attribute(const graph::OpInfo::AttributeDe
   }
   switch (def.value.kind()) {
     case FE_ATTR_INT:
-      // An axis from either end, or a small number.
+      // An axis counted from either end, or a small number.
       if (rank > 0 && random_.chance(is_axis ? 0.95 : 0.7))
         return AttributeValue(static_cast<int64_t>(random_.below(static_cast<uint64_t>(2 * rank))) - rank);
       return AttributeValue(static_cast<int64_t>(random_.below(4)));
@@ -164,7 +166,7 @@ std::optional<AttributeValue> Drawer::attribute(const graph::OpInfo::AttributeDe
   }
 }
 
-/// A list that may be axes, a permutation, a shape, or one number a dim.
+/// A list that may be axes, a permutation, a shape, or one number for each dim.
 std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
   const size_t rank = operand.size();
   const auto axis = [&] {
@@ -181,7 +183,7 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
       return list;
     }
     case 4:
-    case 8:  // a permutation: the last two exchanged, all moved on by one, or any
+    case 8:  // a permutation: the last two exchanged, a rotation, or any
       if (rank >= 2 && random_.chance(0.35))
         std::swap(list[rank - 1], list[rank - 2]);
       else if (rank >= 3 && random_.chance(0.5))
@@ -191,7 +193,7 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
       return list;
     case 5:
     case 13:
-    case 14: {  // a shape of as many elements
+    case 14: {  // a shape with the same number of elements
       std::vector<int64_t> shape(operand.begin(), operand.end());
       switch (random_.below(4)) {
         case 0: return {elements_of(operand)};
@@ -208,7 +210,7 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
       }
       return shape;
     }
-    case 6: {  // the operand's shape, or a larger one that it broadcasts to
+    case 6: {  // the operand's shape, or a larger one to which it broadcasts
       std::vector<int64_t> shape(base_.begin(), base_.end());
       if (random_.chance(0.3)) shape.insert(shape.begin(), 2);
       return shape;
@@ -223,7 +225,7 @@ std::vector<int64_t> Drawer::integers(const std::vector<Dim>& operand) {
         list[d] =
             operand[d] > 0 ? 1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(operand[d]))) : 0;
       return list;
-    case 11:  // steps, of all dims or of those that a window moves along
+    case 11:  // steps for all dims, or for those along which a window moves
       if (rank > 2 && random_.chance(0.5)) list.resize(rank - 2);
       for (auto& item : list) item = random_.chance(0.7) ? 1 : 2;
       return list;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Shapes and attributes of samples: what a plan asks for, and values that go with it.
+// The shapes and attributes of samples: those of a plan, and values that are compatible with them.
 #pragma once
 
 #include <optional>
@@ -14,24 +14,24 @@
 
 namespace ferrite::core::validate {
 
-/// What a sample is to be like.
+/// The plan of a sample.
 struct Plan {
   enum class Sizes : uint8_t {
     unequal,  ///< no two equal, none 1
     equal,    ///< all equal, not 1
     ones,     ///< 1 beside others
-    mixed,    ///< as they come, those that the rule mentions among them
-    hinted,   ///< what the conditions compare with (size_hints.h)
+    mixed,    ///< arbitrary, including those that the rule mentions
+    hinted,   ///< sizes with which the conditions compare (size_hints.h)
     large,    ///< one of 1000
     empty,    ///< one of 0
   };
   DType dtype = DType::none;
   size_t rank = 0;
   Sizes sizes = Sizes::unequal;
-  std::vector<uint32_t> ways;  ///< which alternative of each of Rule::choices
+  std::vector<uint32_t> ways;  ///< the alternative for each of Rule::choices
 };
 
-/// What the text of a rule mentions, and what is always tried.
+/// Values that the rule's text mentions, and values that are always tried.
 struct Pools {
   std::vector<DType> dtypes;
   std::vector<int64_t> sizes;
@@ -46,10 +46,10 @@ class Drawer {
   Drawer(const Pools& pools, const Plan& plan, Random& random);
 
   const std::vector<graph::Dim>& base() const { return base_; }
-  /// The sizes of a value: the plan's, or what goes with those or with one of `others`: the same, broadcast along some dims,
-  /// the last ones, one a channel, transposed, none; sometimes new ones.
+  /// The sizes of a value: the plan's, or sizes compatible with those or with one of `others`: the same,
+  /// broadcast along some dims, the last ones, one per channel, transposed, none; sometimes new ones.
   std::vector<graph::Dim> dims(std::span<const std::vector<graph::Dim>> others);
-  /// The sizes of a constant of one number beside a value of these.
+  /// The sizes of a single-number constant that is combined with a value of these sizes.
   std::vector<graph::Dim> number_dims(const std::vector<graph::Dim>& beside);
   /// A value for the attribute of an op whose first operand has these sizes. None: the default.
   std::optional<graph::AttributeValue> attribute(const graph::OpInfo::AttributeDef& def,

@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t tries_of_a_term = 60, choosy_tries = 8, most_of_a_region = 3;
 
-/// The captures whose number the yield asks for.
+/// The captures that the yield reads as numbers.
 std::vector<bool> captures_read_as_numbers(const rewrite::Rule& rule) {
   std::vector<bool> read(rule.captures.size());
   for (const OpTerm& term : rule.yields)
@@ -41,8 +41,8 @@ std::vector<bool> captures_read_as_numbers(const rewrite::Rule& rule) {
   return read;
 }
 
-/// The captured attributes that conditions may keep at one value, by an equality or by bounds on both sides: `$k >= 0` alone
-/// leaves many.
+/// The captured attributes that conditions may restrict to one value, by an equality or by bounds on both
+/// sides; `$k >= 0` alone leaves many values.
 std::vector<bool> asked_of(const rewrite::Rule& rule) {
   std::vector<bool> asked(rule.attributes.size()), bounded(rule.attributes.size());
   for (const auto& condition : rule.conditions)
@@ -63,15 +63,15 @@ bool is_permutation(const std::vector<int64_t>& list) {
   return true;
 }
 
-/// One graph in the making.
+/// One graph under construction.
 class Draft final : public rewrite::Bindings {
  public:
-  /// What is drawn from, and how.
+  /// The sources of the draws.
   struct Source {
     const Pools& pools;
     const std::vector<const graph::OpInfo*>& pointwise;
-    const std::vector<double>& constants;  ///< how often each capture is one
-    bool conditions;                       ///< whether they have to hold
+    const std::vector<double>& constants;  ///< how often each capture is a constant
+    bool conditions;                       ///< whether they must hold
   };
 
   Draft(const rewrite::Rule& rule, const graph::OpRegistry& registry, const Source& source, const Plan& plan,
@@ -110,7 +110,7 @@ class Draft final : public rewrite::Bindings {
   /// As Rule::choices: those whose operand is part of the sample.
   const std::vector<bool>& reached() const { return bound_.choices; }
 
-  /// The operand behind the alternatives that were drawn.
+  /// The operand after the drawn alternatives are applied.
   const Operand& resolve(const Operand& operand) const {
     const Operand* last = &operand;
     while (last->kind == Operand::Kind::choice) last = &rule_.choices[last->index].ways[ways_[last->index]];
@@ -170,7 +170,7 @@ class Draft final : public rewrite::Bindings {
     for (size_t k = 0; k < term.operands.size(); ++k) {
       const Operand& operand = resolve(term.operands[k]);
       if (operand.kind != Operand::Kind::number) continue;
-      // Beside numbers of the operand's type, a choice is a boolean, and an index an integer.
+      // Numbers usually have the operand's type, but a selector is a boolean, and an index an integer.
       const double kind = random_.real();
       const DType dtype = kind < 0.2 ? DType::bool_ : kind < 0.3 ? DType::i64_ : like->dtype;
       spec.operands[k] = splat(dtype, drawer_.number_dims(like->dims), operand.number);
@@ -184,21 +184,21 @@ class Draft final : public rewrite::Bindings {
     }
     auto made = graph::make_inferred(graph_, registry_, std::move(spec));
     if (!made || graph_.node(*made).results.size() < term.results.size()) return false;
-    // Where nothing is left, nothing can be compared.
+    // An empty result cannot be compared.
     const auto& results = graph_.node(*made).results;
     const auto empty = [&](ValueId id) { return graph_.type(id).elements() == 0; };
     if (std::ranges::any_of(results, empty) && std::ranges::none_of(graph_.node(*made).operands, empty) &&
         random_.chance(0.95))
       return false;
-    // Lists that leave all as it is, such as a slice of everything, show little of what the rule does with them; an op that takes
-    // few of those that are drawn may have them.
+    // Lists without effect, such as a slice of everything, show little of the rule; they are accepted for ops
+    // that reject most drawn lists.
     if (attempt_ < choosy_tries && opens_list(term, info) && is_whole(*made) && random_.chance(0.5))
       return false;
     nodes_[index] = *made;
     return true;
   }
 
-  /// Whether the match leaves the attribute open, and it is integers that are no axes.
+  /// Whether the match does not fix the attribute, and it is a list of integers that are no axes.
   static bool is_open_list(const OpTerm& term, const graph::OpInfo::AttributeDef& def) {
     if (def.value.kind() != FE_ATTR_INTS ||
         (def.flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT)) != 0)
@@ -239,7 +239,7 @@ class Draft final : public rewrite::Bindings {
            rewrite::bind_dims(region, graph_.type(made.operand), sizes_);
   }
 
-  /// A drawn op that reads the value, and others; none where none of a few takes it.
+  /// A random pointwise op that reads the value and others; none where several random ops reject it.
   NodeId make_pointwise(ValueId read) {
     for (size_t attempt = 0; attempt < tries_of_a_term; ++attempt) {
       const graph::OpInfo& info = *random_.pick(source_.pointwise);
@@ -261,7 +261,7 @@ class Draft final : public rewrite::Bindings {
     return {};
   }
 
-  /// What an op of a region reads beside the operand: the same value, a number, or what a capture can be.
+  /// The other operand of an op in a region: the same value, a number, or a value that a capture can have.
   ValueId draw_side(ValueId read, const graph::OpInfo& info) {
     const double kind = random_.real();
     if (kind < 0.15) return read;
@@ -274,7 +274,8 @@ class Draft final : public rewrite::Bindings {
     if (operand.kind == Operand::Kind::capture) {
       ValueId& bound = captures_[operand.index];
       if (!bound && numbers_[operand.index]) {
-        // One draw after the other: the order of a call's arguments is the C++ compiler's.
+        // Separate statements: the order in which a call's arguments are evaluated depends on the C++
+        // compiler, and samples must not.
         auto dims = drawer_.number_dims({});
         bound = splat(dtype_, std::move(dims), random_.pick(source_.pools.numbers));
       }
@@ -295,7 +296,7 @@ class Draft final : public rewrite::Bindings {
     return node && !graph_.node(*node).results.empty() ? graph_.node(*node).results[0] : made;
   }
 
-  /// The sizes of all that the graph has.
+  /// The sizes of all tensors in the graph.
   std::vector<std::vector<graph::Dim>> sizes_there() const {
     std::vector<std::vector<graph::Dim>> sizes;
     for (const auto& input : graph_.inputs()) sizes.push_back(graph_.type(input.value).dims);
@@ -372,10 +373,11 @@ class Draft final : public rewrite::Bindings {
     return drawn();
   }
 
-  /// What the expression is once names that it binds are drawn; a drawn one where it is not defined.
+  /// The value of the expression after the names that it binds are drawn; a random value where it is
+  /// undefined.
   std::optional<AttributeValue> computed(const Expression& e, const graph::OpInfo::AttributeDef& def,
                                          const std::vector<graph::Dim>& operand) {
-    // An axis is below the rank; what else is named one by one, such as the sizes of pads, is small.
+    // An axis is below the rank; other integers that are named one by one, such as pad sizes, are small.
     const bool is_axis = (def.flags & (FE_ATTRIBUTE_AXIS | FE_ATTRIBUTE_AXIS_OF_RESULT)) != 0;
     const size_t values = std::max<size_t>(is_axis ? 1 : 3, operand.size());
     for_each_part(e, [&](const Expression& part) {
@@ -389,7 +391,7 @@ class Draft final : public rewrite::Bindings {
     return drawer_.attribute(def, operand);
   }
 
-  /// Those over what is bound by now; each is asked once.
+  /// Whether the conditions hold whose operands are all bound by now; each is evaluated once.
   bool conditions_hold() {
     for (size_t k = 0; k < rule_.conditions.size(); ++k) {
       const Expression& condition = rule_.conditions[k].expression;
@@ -474,7 +476,7 @@ class Draft final : public rewrite::Bindings {
     return seen;
   }
 
-  /// One that the match leaves open.
+  /// Notes an attribute that the match does not fix.
   void see_attribute(uint32_t t, uint32_t number, const graph::OpInfo::AttributeDef& def,
                      std::vector<Seen>& seen) const {
     const OpTerm& term = rule_.terms[t];
@@ -550,8 +552,8 @@ class Draft final : public rewrite::Bindings {
   rewrite::SplatCache splats_;
   const std::vector<uint32_t> ways_;  // as Rule::choices
   const std::vector<bool> numbers_;
-  const rewrite::Bound bound_;  // by the alternatives drawn
-  size_t attempt_ = 0;          // at the term that is made
+  const rewrite::Bound bound_;  // with the drawn alternatives
+  size_t attempt_ = 0;          // at the current term
 };
 
 }  // namespace
@@ -560,7 +562,7 @@ std::optional<Sample> RuleSampler::draw() {
   Plan plan{dtypes_.next(random_), ranks_.next(random_), sizes_.next(random_), {}};
   for (auto& ways : ways_) plan.ways.push_back(ways.next(random_));
   Draft draft(rule_, registry_, {pools_, pointwise_, constants_, conditions_}, plan, random_);
-  // A choice within an alternative that was not taken had no turn.
+  // A choice within an alternative that was not taken was not used.
   reached_ = draft.reached();
   for (size_t k = 0; k < ways_.size(); ++k)
     if (!reached_[k]) ways_[k].unused();
@@ -568,7 +570,8 @@ std::optional<Sample> RuleSampler::draw() {
 }
 
 void RuleSampler::declined() {
-  // What a yield of other types stands for is not replaced; where sizes are equal, types agree by chance, and what is wrong shows.
+  // A rule whose yield changes types is not applied. Such a sample shows it only where types agree by chance,
+  // which equal sizes make likely.
   constexpr double least = 0.1, most = 6;
   if (equal_weight_ >= most) return;
   equal_weight_ += least;

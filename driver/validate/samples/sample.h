@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Graphs that a rule should match, drawn from its own text.
+// Graphs that a rule should match, drawn from the rule's own text.
 #pragma once
 
 #include <algorithm>
@@ -17,17 +17,18 @@ namespace ferrite::core::validate {
 
 inline constexpr double rare_constants = 0.15;  ///< of all captures
 
-/// A graph that a rule may match, and what it shows of the rule.
+/// A graph that a rule may match, and its properties.
 struct Sample {
   graph::Graph graph;
   std::vector<Seen> seen;
 };
 
-/// Takes turns: the next value is the one whose turns, and whose samples that worked, are the fewest for its weight.
+/// Takes turns: the next value is the one with the fewest turns and successful samples in proportion to its
+/// weight.
 template <class T>
 class Turns {
  public:
-  /// Adds to the weight of a value that is there.
+  /// Adds to the weight of a value that exists.
   void add(T value, double weight) {
     for (auto& turn : turns_)
       if (turn.value == value) {
@@ -42,7 +43,7 @@ class Turns {
   }
   T next(Random& random) {
     last_ = 0;
-    // By chance every now and then, so that the turns of several lists do not keep step.
+    // Random every now and then, so that the turns of several lists do not synchronise.
     if (random.chance(0.25)) {
       last_ = random.below(turns_.size());
     } else {
@@ -75,28 +76,30 @@ class Turns {
   size_t last_ = 0;
 };
 
-/// Builds the terms of a rule's match over drawn inputs and constants. Ranks, dtypes, kinds of sizes (draw.h) and the
-/// alternatives of each choice take turns;
-/// shapes are equal, broadcast, transposed, the last dims, and those that the conditions ask for (size_hints.h); attributes
-/// have their defaults and other values. Each term is drawn again until its op takes the operands and every condition that
-/// can be decided by then holds. A region is one to three pointwise ops of any plugin, with drawn side inputs.
+/// Builds the terms of a rule's match over random inputs and constants. Ranks, dtypes, kinds of sizes
+/// (draw.h) and the alternatives of each choice take turns. Shapes are equal, broadcast, transposed, the last
+/// dims, and those that the conditions ask for (size_hints.h); attributes have their defaults and other
+/// values. Each term is drawn again until its op accepts the operands and every condition that can be decided
+/// by then holds. A region is one to three pointwise ops of any plugin, with random side inputs.
 /// Deterministic by seed.
 class RuleSampler {
  public:
-  /// Both outlive it. Without `conditions` they need not hold.
+  /// Keeps references to the rule and the registry. `conditions`: whether the conditions have to hold.
   RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& registry, uint64_t seed,
               bool conditions = true);
 
-  /// A graph whose outputs are what the rule replaces; none where the ops or the conditions took nothing that was drawn.
-  /// Whether the rule matches is the matcher's to say: predicates were not asked.
+  /// A graph whose outputs are the values that the rule replaces; none where the ops or the conditions
+  /// rejected all draws. Only the matcher can say whether the rule matches, because predicates were not
+  /// called.
   std::optional<Sample> draw();
-  /// Whether samples that were of use had every alternative.
+  /// Whether useful samples had every alternative.
   bool all_ways_worked() const {
     return std::ranges::all_of(ways_, [](const auto& ways) { return ways.all_worked(); });
   }
-  /// The last sample was of use: others of its kind are less urgent.
+  /// The last sample was useful: others of its kind are less urgent.
   void matched();
-  /// The conditions of the last sample hold, and the rule was not applied: more of those whose sizes are equal come.
+  /// The conditions of the last sample hold, but the rule was not applied: samples with equal sizes become
+  /// more frequent.
   void declined();
 
  private:
@@ -114,7 +117,7 @@ class RuleSampler {
   std::vector<bool> reached_;          // as Rule::choices: those that the last sample has
   Pools pools_;
   std::vector<const graph::OpInfo*> pointwise_;  // by name
-  std::vector<double> constants_;                // as Rule::captures: how often each is one
+  std::vector<double> constants_;                // as Rule::captures: how often each is a constant
   double equal_weight_ = 3;                      // of Plan::Sizes::equal
 };
 

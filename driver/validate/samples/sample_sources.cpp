@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the samples of a rule are drawn from: what is always tried, and what its text mentions.
+// The values from which samples of a rule are drawn: fixed ones, and those that its text mentions.
 #include <algorithm>
 #include <initializer_list>
 
@@ -56,7 +56,7 @@ RuleSampler::RuleSampler(const rewrite::Rule& rule, const graph::OpRegistry& reg
   sizes_.add(Sizes::hinted, pools_.hints.any() ? 3.0 : 0);
 }
 
-/// What the text of the rule mentions is drawn more often.
+/// Makes values that the rule's text mentions more frequent.
 void RuleSampler::read_text() {
   const auto mention = [&](const AttributeValue& value) {
     if (const auto* dtype = std::get_if<DType>(&value)) {
@@ -89,8 +89,8 @@ void RuleSampler::read_text() {
         if (const auto* text = std::get_if<std::string>(&attribute.literal)) pools_.strings.push_back(*text);
         const auto* list = std::get_if<std::vector<int64_t>>(&attribute.literal);
         if (!list || list->size() < 2) continue;
-        ranks_.add(list->size(), 3);  // a permutation, or one number a dim
-        // Or a shape, which a tensor of as many elements takes.
+        ranks_.add(list->size(), 3);  // a permutation, or one number for each dim
+        // Or a shape, for a tensor with as many elements.
         int64_t elements = 1;
         for (const int64_t size : *list)
           elements = size > 0 && elements <= most_elements / size ? elements * size : 0;
@@ -98,7 +98,7 @@ void RuleSampler::read_text() {
       }
 }
 
-/// What regions are over are ranks and sizes that their samples need.
+/// Adds the ranks and sizes that the regions' samples need.
 void RuleSampler::read_regions() {
   if (rule_.regions.empty()) return;
   for (const graph::OpInfo* info : registry_.all()) {

@@ -21,7 +21,7 @@ std::optional<int64_t> constant(const Expression& e) {
   return -std::get<int64_t>(e.children[0].literal);
 }
 
-/// What one comparison reads and names.
+/// The sizes that one comparison reads, and the integers that it names.
 struct Named {
   std::set<int64_t> integers;
   std::vector<std::optional<int64_t>> axes;

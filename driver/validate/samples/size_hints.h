@@ -12,18 +12,18 @@ namespace ferrite::core::validate {
 
 inline constexpr int64_t most_elements = 1 << 18;  ///< of a tensor of a sample
 
-/// Where a comparison of a condition reads a size and names integers, one of these is likely to meet it: each integer,
-/// for an inequality its neighbours too, and beside arithmetic the sums, differences, products and quotients of two of them. All are 1
-/// to `most_elements`, except ranks, which are 0 to 8.
+/// Candidates for a size that a condition compares with integers, one of which probably satisfies it: each
+/// integer, for an inequality also its neighbours, and for arithmetic the sums, differences, products and
+/// quotients of two of them. All are 1 to `most_elements`, except ranks, which are 0 to 8.
 struct SizeHints {
   struct Size {
-    std::optional<int64_t> axis;  ///< from the back where negative; none: any
+    std::optional<int64_t> axis;  ///< counted from the end where negative; none: any
     int64_t size = 0;
     bool fits(size_t dim, size_t rank) const;
   };
   std::vector<Size> sizes;
-  std::vector<int64_t> elements;             ///< numbers of them
-  std::vector<std::vector<int64_t>> shapes;  ///< whole ones
+  std::vector<int64_t> elements;             ///< numbers of elements
+  std::vector<std::vector<int64_t>> shapes;  ///< whole shapes
   std::vector<int64_t> ranks;
   bool any() const { return !sizes.empty() || !elements.empty() || !shapes.empty(); }
 };

@@ -27,7 +27,7 @@ uint64_t bits_at(const Tensor& tensor, size_t width, size_t element) {
   return bits;
 }
 
-/// Large enough that an exponential or a square overflows, and small enough that a square vanishes.
+/// Large enough that an exponential or a square overflows, or small enough that a square vanishes.
 double wide_float(DType dtype, Random& random) {
   constexpr std::array byte = {20.0, 200.0, 1e-2};
   constexpr std::array half = {100.0, 300.0, 1e-4, 1e-6};
@@ -45,7 +45,8 @@ double random_float(DType dtype, Contents contents, Random& random) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr std::array special = {
       std::numeric_limits<double>::quiet_NaN(), infinity, -infinity, 0.0, -0.0, 1.0, -1.0, 2.0, -0.5};
-  // The square of what is nearer to 0 has a few bits in f16, or none: a rule may round it otherwise.
+  // Smaller numbers have a square with few bits in f16, or none, which a rule may legitimately round
+  // differently.
   const auto squarable = [&](double value) {
     return dtype == DType::f16_ && std::abs(value) < 0x1p-6 ? std::copysign(0x1p-6, value) : value;
   };
@@ -86,7 +87,7 @@ double number_at(DType dtype, const Tensor& tensor, size_t element) {
                          : static_cast<double>(scalar::int_value(dtype, bits));
 }
 
-/// Any byte but 0 is a true bool.
+/// Compares the bits of two elements. Any nonzero byte is true for a bool.
 bool same_bits(DType dtype, const Tensor& a, const Tensor& b, size_t element) {
   const uint64_t x = bits_at(a, width_of(dtype), element), y = bits_at(b, width_of(dtype), element);
   return dtype == DType::bool_ ? (x != 0) == (y != 0) : x == y;

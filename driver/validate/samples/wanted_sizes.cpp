@@ -15,7 +15,7 @@ std::optional<T> known(const Expression& e, const PartialSample& sample) {
   return held ? std::optional<T>(*held) : std::nullopt;
 }
 
-/// Of a list of which one size at most is not known.
+/// Completes a list in which at most one size is unknown.
 Sizes completed(const Expression& list, int64_t elements, const PartialSample& sample) {
   std::vector<int64_t> sizes;
   std::optional<size_t> open;
@@ -35,7 +35,7 @@ Sizes completed(const Expression& list, int64_t elements, const PartialSample& s
   return sizes;
 }
 
-/// `steps`: how many conditions may be followed from value to value.
+/// `steps`: the number of conditions that may be followed from value to value.
 Sizes wanted_within(size_t steps, const rewrite::Rule& rule, const Operand& of, int64_t elements,
                     const PartialSample& sample) {
   if (steps == 0) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sizes of a result that the conditions of a rule name, for a sample in which it is not made yet.
+// The sizes that the conditions of a rule prescribe for a result that does not exist in the sample yet.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 
 namespace ferrite::core::validate {
 
-/// What is known of a sample that is not whole yet.
+/// The known part of an incomplete sample.
 struct PartialSample {
-  std::function<rewrite::Operand(const rewrite::Operand&)> resolve;  ///< the operand behind a choice
-  /// The value of an expression; none where it reads what is not made yet.
+  /// the operand after choices are applied
+  std::function<rewrite::Operand(const rewrite::Operand&)> resolve;
+  /// The value of an expression; none where it reads a value that does not exist yet.
   std::function<std::optional<graph::AttributeValue>(const rewrite::Expression&)> evaluate;
 };
 
-/// The sizes that conditions name for the value `of`, which is to have so many elements, such as the result of a
-/// reshape: `shape(%y) == [dim(%x, 0), dim(%y, 1), 2]`. One size may be left open; it follows from the number of
-/// elements. None: the conditions say nothing, or too little.
+/// The sizes that conditions prescribe for the value `of`, which must have this many elements, such as the
+/// result of a reshape: `shape(%y) == [dim(%x, 0), dim(%y, 1), 2]`. One size may be left open; it follows
+/// from the number of elements. None: the conditions prescribe nothing, or too little.
 std::optional<std::vector<int64_t>> wanted_sizes(const rewrite::Rule& rule, const rewrite::Operand& of,
                                                  int64_t elements, const PartialSample& sample);
 

@@ -26,20 +26,20 @@ class Peers : public DeviceRuns {
     for (const char* name : {"cuda:2", "cuda:3", "cpu"}) program.devices.push_back(device(name));
     program.arena_bytes.assign(program.devices.size(), 2 * bytes);
   }
-  static Place arena(uint32_t device, int64_t offset = 0) {
-    Place place;
+  static BufferSlot arena(uint32_t device, int64_t offset = 0) {
+    BufferSlot place;
     place.device = device;
     place.offset = offset;
     place.bytes = bytes;
     return place;
   }
-  static Place port(Place::Kind kind, uint32_t number, uint32_t device) {
-    Place place = arena(device);
+  static BufferSlot port(BufferSlot::Kind kind, uint32_t number, uint32_t device) {
+    BufferSlot place = arena(device);
     place.kind = kind;
     place.number = number;
     return place;
   }
-  static Launch copy(uint32_t direction, uint32_t device, const Place& from, const Place& to) {
+  static Launch copy(uint32_t direction, uint32_t device, const BufferSlot& from, const BufferSlot& to) {
     Launch result;
     result.copy = direction;
     result.device = device;
@@ -53,8 +53,8 @@ class Peers : public DeviceRuns {
   /// The first device is given two inputs, one in the place of the other, and gives each to the second one, which gives the first back.
   static void list_exchange(runtime::Executable& program) {
     set_ports(program, 2);
-    const auto input = [](uint32_t k) { return port(Place::Kind::input, k, 2); };
-    const auto output = [](uint32_t k) { return port(Place::Kind::output, k, 2); };
+    const auto input = [](uint32_t k) { return port(BufferSlot::Kind::input, k, 2); };
+    const auto output = [](uint32_t k) { return port(BufferSlot::Kind::output, k, 2); };
     program.steps = {copy(FE_COPY_TO_DEVICE, 0, input(0), arena(0)),
                      copy(FE_COPY_PEER, 1, arena(0), arena(1)),
                      copy(FE_COPY_TO_DEVICE, 0, input(1), arena(0)),
@@ -123,7 +123,7 @@ TEST_F(Peers, CopyWithoutTheHost) {
   runtime::Transfers transfers(program, arenas);
   const auto home = arena(2);
   // The first device has made it, the second one reads it: nothing is brought home between.
-  const auto input = port(Place::Kind::input, 0, 2), output = port(Place::Kind::output, 0, 2);
+  const auto input = port(BufferSlot::Kind::input, 0, 2), output = port(BufferSlot::Kind::output, 0, 2);
   const auto on_first = transfers.reach(0, 0, home, true, program.steps);
   ASSERT_TRUE(program.steps.empty());
   program.steps.push_back(copy(FE_COPY_TO_DEVICE, 0, input, on_first));
@@ -189,7 +189,7 @@ TEST_F(Peers, WhatOneGaveIsNotChangedByALaterRunBeforeTheOtherHasIt) {
   open_devices(program);
   set_ports(program, 1);
   program.ports_on_device = true;
-  const auto input = port(Place::Kind::input, 0, 0), output = port(Place::Kind::output, 0, 0);
+  const auto input = port(BufferSlot::Kind::input, 0, 0), output = port(BufferSlot::Kind::output, 0, 0);
   // The first device gets what the second one was given in the run before, and does nothing else.
   program.steps = {copy(FE_COPY_PEER, 0, arena(1), output), copy(FE_COPY_PEER, 1, input, arena(1))};
   program.output_slots = {output};

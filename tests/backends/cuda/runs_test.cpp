@@ -185,7 +185,7 @@ TEST_F(DeviceRuns, PortsOfALibraryAreRecordedForEachPlace) {
   ASSERT_NE(executable().kernels.at(0).library, nullptr);
   const auto said = records("record");
   ASSERT_EQ(said.size(), 4u);
-  for (size_t k = 1; k < 4; ++k) EXPECT_EQ(said[k].outcome, "recorded for each place");
+  for (size_t k = 1; k < 4; ++k) EXPECT_EQ(said[k].outcome, "recorded for each address");
   EXPECT_EQ(said[1].subject, "x");
   EXPECT_EQ(said[3].subject, "y");
 

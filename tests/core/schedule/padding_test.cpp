@@ -178,13 +178,13 @@ TEST(Padding, EachRowThatLiesElsewhereIsARecordWithItsReason) {
   EXPECT_EQ(
       records,
       "layout x f32x4x40 not padded (input): strides [40, 1]: an input has the layout of its caller [0]\n"
-      "layout first f32x4x40 padded (): strides [40, 1] -> [64, 1]: rows lie multiples of 128 bytes apart "
+      "layout first f32x4x40 padded (): strides [40, 1] -> [64, 1]: rows are multiples of 128 bytes apart "
       "[288]\n"
       "layout local f32x4x40 not padded (local): strides [40, 1]: it does not leave its kernel [0]\n"
       "layout viewed f32x40x4 not padded (view): strides [4, 1]: it is addressed by more than sums of loop "
       "variables [0]\n"
       "layout out f32x4x40 not padded (output): strides [40, 1]: an output has the layout of its caller [0]\n"
-      "layout out f32x4x40 padded (): strides [40, 1] -> [64, 1]: rows lie multiples of 128 bytes apart "
+      "layout out f32x4x40 padded (): strides [40, 1] -> [64, 1]: rows are multiples of 128 bytes apart "
       "[288]\n"
       "layout shown f32x4x40 not padded (output): strides [40, 1]: an output has the layout of its caller "
       "[0]\n");

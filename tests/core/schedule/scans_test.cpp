@@ -290,7 +290,7 @@ TEST(Scans, WhatOthersStoreToIsDividedWithoutARest) {
   EXPECT_EQ(record.subject, "scan");
   EXPECT_EQ(record.outcome, "not divided");
   EXPECT_EQ(record.category, "several writers");
-  EXPECT_EQ(record.text, "15 parts of 67 would leave 8 more, to store where others do");
+  EXPECT_EQ(record.text, "15 parts of 67 would leave a rest of 8 that stores where others do");
 }
 
 }  // namespace

@@ -260,7 +260,7 @@ graph @layers(%x: f32[8,64], %y: f32[4,24]) -> (%top "top", %out "out") {
 
     def test_a_library_that_wants_a_workspace_that_is_too_large(self):
         for size, outcome in ((1 << 16, r"chosen .*layer.* <-  gemm"),
-                              (1 << 22, r"refused \(unfit\) .*layer.* <-  gemm.*it wants 4194304 bytes of workspace")):  # fmt: skip
+                              (1 << 22, r"refused \(unfit\) .*layer.* <-  gemm.*it needs 4194304 bytes of workspace")):  # fmt: skip
             how, _ = self.with_layer(size)
             self.explained(outcome, **how)
 

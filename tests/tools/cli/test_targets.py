@@ -119,7 +119,7 @@ class TargetsTest(PackageCase):
         self.made("x86-64-v2,sm_90a,gfx942")
         first = [program[0] for program in self.programs()]
         before = [f"{kind} ({target})" for kind, target in first[: first.index(("cpu", "x86-64-v2"))]]
-        note = f"ferrite: note: of no use here: {', '.join(before)}, which the package prefers; --log plugins says why\n"
+        note = f"ferrite: note: not usable on this machine: {', '.join(before)}, which the package prefers; --log plugins gives the reasons\n"
         ran = self.call("run", "layers.fepkg")
         self.assertEqual(ran.returncode, OK, ran.stderr)
         if "for cpu (x86-64-v2)" in ran.stdout:

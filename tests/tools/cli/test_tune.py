@@ -267,7 +267,7 @@ class TuneTest(ProgramTest):
         refused(text.replace('provider = "cpu"', 'provider = "acme"'), "FE-T42", "provider 'acme'")
         first = text.index("[[kernel]]")
         second = text.index("[[kernel]]", first + 1)
-        refused(text[:second], "FE-T43", r"says nothing of kernel k_[0-9a-f]{32}.*write the lock anew")
+        refused(text[:second], "FE-T43", r"has no entry for kernel k_[0-9a-f]{32}.*write the lock anew")
         other = text + "\n" + text[second:].replace("k_", "k_0")
         refused(other, "FE-T43", "has no kernel k_0")
         refused(text + "\n" + text[second:], "FE-M08", "decided twice")
@@ -293,7 +293,7 @@ class TuneTest(ProgramTest):
         self.assertEqual(len(self.lock("rows.lock")["kernel"]), 1)
         text = (self.folder / "rows.lock").read_text()
         (self.folder / "apart.lock").write_text(text.replace('products = "any"', 'products = "apart"'))
-        self.assertRefused(self.call(*words, "--decisions", "apart.lock"), "FE-T43", "says nothing of kernel")
+        self.assertRefused(self.call(*words, "--decisions", "apart.lock"), "FE-T43", "has no entry for kernel")
 
     def test_a_lock_that_cannot_be_written(self):
         self.assertRefused(self.command("run", "--lock-decisions", "small.fe/x.lock"), "FE-C10", "small.fe/x.lock")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite bench: how long a run takes.
+// ferrite bench: the time of a run.
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -48,7 +48,7 @@ Result<void> bench(const Options& options) {
   std::vector<double> times;
   auto shown = Clock::now();
   for (int64_t k = 0; k < options.repeat; ++k) {
-    // Between runs, and seldom, so that it costs nothing that is measured.
+    // Updated between runs, and seldom, so that it does not affect the measurement.
     if (core::milliseconds_since(shown) > 500) {
       progress.update(fmt::format("run {} of {}", k + 1, options.repeat));
       shown = Clock::now();

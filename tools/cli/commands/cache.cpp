@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite cache: the compiled kernels that are kept from one process to the next.
+// ferrite cache: the stored compiled kernels.
 #include <algorithm>
 #include <filesystem>
 
@@ -52,7 +52,7 @@ std::string age_text(int64_t seconds) {
          " ago";
 }
 
-/// What of a text fits into a column.
+/// The text, shortened to a column of `most` bytes.
 std::string shortened(const std::string& text, size_t most) {
   auto shown = core::printable(text);
   if (shown.size() <= most) return shown;
@@ -97,7 +97,7 @@ Result<void> clear(const Options& options, const std::string& folder, const File
   std::erase_if(old, [&](const auto& file) { return file.unused / day < options.days; });
   for (const auto& file : old) FE_CHECK(remove(folder, file.name));
   fmt::print("removed {}, {}, from {}\n", counted(old.size(), "kernel"), size_text(total(old)), folder);
-  // Writers take moments.
+  // Writing takes moments, so an unfinished file that is an hour old was abandoned.
   FE_TRY(auto parts, core::cache::list_unfinished(folder, core::cache::kernel_suffix));
   std::erase_if(parts, [](const auto& file) { return file.unused < hour; });
   for (const auto& file : parts) FE_CHECK(remove(folder, file.name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite compile: a model, compiled, as one file that runs elsewhere.
+// ferrite compile: compiles a model into one file that runs elsewhere.
 #include "driver/target_names.h"
 #include "ferrite/counted.hpp"
 #include "runtime/package/package.h"

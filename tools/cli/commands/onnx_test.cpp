@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite onnx-test: directories of ONNX test data, each in a process of its own.
+// ferrite onnx-test: runs directories of ONNX test data, each in a process of its own.
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ struct Case {
   double milliseconds = 0;
 };
 
-/// Every folder below `root`, itself included, that holds model.onnx; sorted.
+/// Finds every folder below `root`, itself included, that contains model.onnx; sorted.
 void find_cases(const fs::path& root, std::vector<Case>& cases) {
   std::error_code failed;
   std::vector<fs::path> found;
@@ -79,7 +79,7 @@ class Child {
   }
   Child(const Child&) = delete;
 
-  /// Whether it has ended; then the case has its result.
+  /// Whether the process has ended; the case then has its result.
   bool poll(double timeout_seconds) {
     if (process_ < 0) return finish("error", "no process could be started");
     int status = 0;
@@ -87,7 +87,7 @@ class Child {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     if (ended == 0) {
       if (seconds < timeout_seconds) return false;
-      // The group first: what the case started goes with it. It may not be a group yet.
+      // The group first, to kill processes that the case started. The group may not exist yet.
       kill(-process_, SIGKILL);
       kill(process_, SIGKILL);
       waitpid(process_, &status, 0);
@@ -112,7 +112,7 @@ class Child {
     test_->milliseconds = core::milliseconds_since(start_);
     return true;
   }
-  /// The last line of what it wrote, from its last 16 KiB.
+  /// The last line of its output, from its last 16 KiB.
   std::string last_line(size_t stream) const {
     std::array<char, 16384> buffer;
     const off_t total = lseek(output_[stream].get(), 0, SEEK_END);
@@ -129,8 +129,8 @@ class Child {
   pid_t process_ = -1;
 };
 
-/// What every case is started with. Cases run beside each other, so that one thread each is what they get unless the command
-/// line or a manifest asks for more.
+/// The arguments for every case. Cases run in parallel, so each gets one thread unless the command line or a
+/// manifest asks for more.
 std::vector<std::string> child_arguments(const Options& options, const core::plugin::Pipeline& pipeline) {
   std::vector<std::string> result;
   auto add = [&](std::string name, const std::string& value) {
@@ -172,7 +172,7 @@ void run_all(const Options& options, const std::vector<std::string>& arguments, 
 }
 
 Result<int> onnx_test(const Options& options) {
-  // A pipeline that cannot be read would fail every case: say it once.
+  // A pipeline that cannot be read would fail every case: report it once.
   FE_TRY(auto pipeline, options.pipeline.read());
   std::vector<Case> cases;
   for (const auto& folder : options.folders) {
@@ -184,7 +184,7 @@ Result<int> onnx_test(const Options& options) {
                                     "this is a file; give the folder that holds model.onnx and its data"));
     find_cases(folder, cases);
   }
-  // A folder that is given twice, or within another that is given, counts once.
+  // A folder that is given twice, or within another given folder, counts once.
   std::set<std::string> seen;
   std::erase_if(cases, [&](const Case& test) {
     std::error_code failed;

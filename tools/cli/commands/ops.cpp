@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite ops: the registered ops, and which ops of other formats are read, by importers and by other plugins.
+// ferrite ops: the registered ops, and the ops of other formats that importers and other plugins read.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -18,15 +18,15 @@ struct Options {
   bool onnx = false;
 };
 
-/// An op of a format: who reads it, if anyone does.
+/// An op of a format, and the plugin that reads it, if any.
 struct Coverage {
   std::string op, versions, state, by;
-  std::string when;  ///< where another one is asked first: when this one is asked
+  std::string when;  ///< where another one is asked first: the condition under which this one is asked
 };
 
 constexpr std::string_view handler_text = "import handler of ";
 
-/// What the importer itself says of each op of its format.
+/// The importer's own report on each op of its format.
 Result<std::vector<Coverage>> coverage_of(const core::plugin::Registry& registry,
                                           const core::plugin::Contributed<fe_importer>& entry) {
   std::vector<Coverage> result;
@@ -65,10 +65,11 @@ Result<std::vector<Coverage>> coverage_of(const core::plugin::Registry& registry
     result.push_back(
         {std::move(name), core::plugin::versions_text(reader.first, reader.last), "supported", by, {}});
   }
-  // What reads an op first stands first: plugins go before the importer.
+  // The order is that of asking: plugins come before the importer.
   std::ranges::stable_sort(result, {},
                            [](const Coverage& c) { return std::pair(c.op, c.by.starts_with("built in")); });
-  // Handlers of one op are of different versions and may decline; an alias or an op reads all of its nodes.
+  // Handlers of one op may be for different versions and may decline; an alias or an op reads all of its
+  // nodes.
   for (size_t k = 1; k < result.size(); ++k) {
     const auto& before = result[k - 1];
     auto& entry = result[k];

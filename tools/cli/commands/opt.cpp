@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite opt: any span of stages over a model or a text of any stage, as text.
+// ferrite opt: runs any span of stages over a model or a text of any stage; the result is text.
 #include <algorithm>
 #include <filesystem>
 #include <variant>
@@ -22,12 +22,12 @@ struct Options {
   CheckPassesOptions check;
 };
 
-/// The loop program, the schedule or the kernel in a text; nothing where the file holds a graph or is no text.
+/// The loop program, the schedule or the kernel in a text; nothing where the file has a graph or is no text.
 Result<std::optional<core::Source>> read_lowered(const core::Session& session, const Options& options) {
   const std::filesystem::path path(options.model);
   if (path.extension() != ".fe") return std::optional<core::Source>();
   auto file = core::graph::MappedFile::open(options.model);
-  if (!file) return std::optional<core::Source>();  // opening the model says why
+  if (!file) return std::optional<core::Source>();  // opening the model reports the reason
   const auto bytes = (*file)->bytes();
   core::graph::ParseOptions parse;
   parse.file = options.model;
@@ -38,11 +38,11 @@ Result<std::optional<core::Source>> read_lowered(const core::Session& session, c
   for (const auto& [option, given] :
        {std::pair{"-i", !options.inputs.files.empty()}, std::pair{"--dim", !options.inputs.dims.empty()}})
     if (given)
-      return core::at(option, error(FE_EINVALID, "FE-C01", "the sizes of a text behind 'lower' are fixed"));
+      return core::at(option, error(FE_EINVALID, "FE-C01", "the sizes of a text after 'lower' are fixed"));
   return std::optional(std::move(source));
 }
 
-/// What the stages run over: the text, or the model's graph for the dims given.
+/// The input of the stages: the text, or the model's graph for the given dims.
 Result<core::Source> read_source(const core::Session& session, const Options& options) {
   FE_TRY(auto lowered, read_lowered(session, options));
   if (lowered) return core::Source(std::move(*lowered));
@@ -52,7 +52,7 @@ Result<core::Source> read_source(const core::Session& session, const Options& op
   return core::Source(std::move(graph));
 }
 
-/// Each is a pass, or PASS#RULE.
+/// Checks that each is a pass, or PASS#RULE.
 Result<void> check_passes(const core::plugin::Registry& registry, const std::vector<std::string>& wanted) {
   std::vector<std::string_view> names;
   for (const auto& pass : registry.passes()) names.push_back(pass.name);
@@ -80,7 +80,7 @@ Result<void> opt(const Options& options) {
   FE_TRY(auto pipeline, options.pipeline.read(options.device.device));
   auto compile = options.device.compile_options(pipeline);
   FE_TRY(auto session, core::Session::open(pipeline));
-  // Stages before `fuse` need no device, but a name that was given must be one.
+  // Stages before `fuse` need no device, but a given name must be a device's.
   if (!options.device.device.empty())
     FE_CHECK(core::runtime::check_devices(options.device.device, session->registry()));
   FE_CHECK(check_passes(session->registry(), options.passes));

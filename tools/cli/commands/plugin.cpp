@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite plugin: what there is to do with plugins, a subcommand each.
+// ferrite plugin: the commands on plugins, as subcommands.
 #include "tools/cli/commands/plugin.h"
 
 namespace ferrite::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The subcommands of `ferrite plugin`, a file each.
+// The subcommands of `ferrite plugin`, one file each.
 #pragma once
 
 #include "tools/cli/common.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite plugin check: what a plugin promises, tried out, each level in a process of its own.
+// ferrite plugin check: tests a plugin's promises, each level in a process of its own.
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -37,7 +37,7 @@ using check::Finding;
 using check::Message;
 using check::Outcome;
 
-constexpr int report_file = 3;                        // where a child writes its messages
+constexpr int report_file = 3;                        // to which a child writes its messages
 constexpr size_t most_restarts = 32;                  // of one level
 constexpr size_t longest_message = size_t{64} << 20;  // bytes
 
@@ -73,10 +73,10 @@ struct Options {
             ->allow_extra_args(false);
     command
         .add_option("--capabilities", capabilities,
-                    "Write what a backend was measured to compute: to this file, or into this folder")
+                    "Write a backend's measured table of capabilities to this file, or into this folder")
         ->type_name("PATH")
         ->check(not_empty)
-        ->excludes(patterns);  // what was not tried would stand in the table as not there
+        ->excludes(patterns);  // kernels left out would appear in the table as unsupported
     command.add_option("--memory", memory_mib, "MiB of memory that a level may take; 0: any")
         ->type_name("MIB")
         ->capture_default_str();
@@ -84,7 +84,7 @@ struct Options {
   }
 };
 
-/// A process that runs one level from a check on, and what it says.
+/// A process that runs one level from a given check on, and its messages.
 class Child {
  public:
   explicit Child(const std::vector<std::string>& arguments) {
@@ -118,8 +118,8 @@ class Child {
 
   bool started() const { return process_ > 0; }
 
-  /// The next message; none once there are no more, after `seconds` without one (then timed_out()), and where something
-  /// came that is none (then garbled()).
+  /// The next message; none at the end of messages, after `seconds` without one (then timed_out()), and after
+  /// a line that is no message (then garbled()).
   std::optional<Message> next(double seconds) {
     const auto until = Clock::now() + std::chrono::duration<double>(seconds);
     for (;;) {
@@ -143,7 +143,7 @@ class Child {
         timed_out_ = true;
         return std::nullopt;
       }
-      // It is gone, whoever else has the end that it wrote to.
+      // The process has ended, though another one may still hold its end of the pipe.
       if (waiting[0].revents == 0) return std::nullopt;
       std::array<char, 4096> part;
       const ssize_t count = read(messages_.get(), part.data(), part.size());
@@ -154,11 +154,13 @@ class Child {
   bool timed_out() const { return timed_out_; }
   bool garbled() const { return garbled_; }
 
-  /// Waits for its end, at most this long, and ends what it started; what it died of, or empty where it ended well.
+  /// Waits for the process to end, at most this long, and kills the processes that it started. Returns how it
+  /// crashed, or nothing after a normal exit.
   std::string finish(double seconds) {
     const auto until = Clock::now() + std::chrono::duration<double>(seconds);
     siginfo_t info{};
-    // It is waited for by end(), until which its number, and so that of its group, is nobody else's.
+    // The process stays a zombie until end() reaps it, so that no other process can get its number, or that
+    // of its group.
     while (waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            info.si_pid == 0 && Clock::now() < until)
       usleep(1000);
@@ -173,18 +175,18 @@ class Child {
   }
 
  private:
-  /// How it ended, as waitpid says it.
+  /// How it ended, as waitpid reports it.
   int end() {
     int status = 0;
     if (process_ <= 0) return status;
-    // The group first: what the plugin started goes with it.
+    // The group first, to kill processes that the plugin started.
     kill(-process_, SIGKILL);
     kill(process_, SIGKILL);
     waitpid(process_, &status, 0);
     process_ = -1;
     return status;
   }
-  /// The last line that it wrote.
+  /// The last line of its output.
   std::string last_words() const {
     std::array<char, 4096> buffer;
     const off_t total = lseek(output_.get(), 0, SEEK_END);
@@ -242,7 +244,7 @@ std::vector<std::string> child_arguments(const Options& options, const check::Ta
   return result;
 }
 
-/// At once: a check may take its time.
+/// Printed at once, because a check may take long.
 void print(const Finding& finding) {
   fmt::print("  {} {:<8} {}", finding.level, check::name_of(finding.outcome), finding.name);
   if (!finding.text.empty())
@@ -251,7 +253,8 @@ void print(const Finding& finding) {
   std::fflush(stdout);
 }
 
-/// One level: a process that dies in a check costs that check, and another one goes on behind it.
+/// Runs one level: a process that crashes in a check costs that check, and another process continues after
+/// it.
 void run_level(const Options& options, const std::string& level, Report& report, Progress& progress) {
   const auto add = [&](const Finding& finding) {
     report.findings.push_back(finding);
@@ -306,7 +309,7 @@ void run_level(const Options& options, const std::string& level, Report& report,
         under_way.text = "the process ended with exit status 0 before the check did";
     }
     add(under_way);
-    // A plugin that dies when it is loaded does so in every check of L1.
+    // A plugin that crashes while it is loaded does so in every check of L1.
     if (done || (!in_check && !garbled) || (level == "L1" && next <= 1)) return;
   }
 }
@@ -333,7 +336,7 @@ void print_json(const std::vector<Report>& reports) {
              Json{{"plugins", std::move(plugins)}}.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
-/// Before an hour of measuring: whether the table can be written there. A file that is there keeps what it holds.
+/// Checks, before an hour of measuring, that the table can be written. An existing file keeps its contents.
 Result<void> check_writable(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code none;
@@ -355,19 +358,17 @@ Result<void> check_writable(const std::string& path) {
                         core::file_fault(path, errno)));
 }
 
-/// Whether a check has a name of each pattern; what was found beside them says why there may be none.
+/// Checks that each pattern matches the name of a check; the findings explain why there may be none.
 Result<void> check_patterns(const std::vector<std::string>& patterns, const std::vector<Report>& reports) {
   std::vector<std::string> names;
   for (const auto& report : reports)
     for (const auto& finding : report.findings) names.push_back(finding.name);
   const auto is_asked_for = [&](const std::string& name) {
-    return std::ranges::any_of(patterns,
-                               [&](const std::string& p) { return check::matches(name, p); });
+    return std::ranges::any_of(patterns, [&](const std::string& p) { return check::matches(name, p); });
   };
   if (!std::ranges::all_of(names, is_asked_for)) return {};
   for (const auto& pattern : patterns)
-    if (std::ranges::none_of(names,
-                             [&](const std::string& name) { return check::matches(name, pattern); }))
+    if (std::ranges::none_of(names, [&](const std::string& name) { return check::matches(name, pattern); }))
       return core::at(
           "--only " + pattern,
           error(FE_EINVALID, "FE-C01",
@@ -407,7 +408,7 @@ Result<int> run_checks(const Options& options) {
   return failed == 0 ? 0 : exit_wrong;
 }
 
-/// What a child does.
+/// The work of a child.
 int run_one_level(const Options& options, size_t first) {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
@@ -421,7 +422,7 @@ int run_one_level(const Options& options, size_t first) {
     size_t written = 0;
     while (written < line.size()) {
       const ssize_t count = write(report_file, line.data() + written, line.size() - written);
-      if (count < 0 && errno != EINTR) _exit(exit_internal);  // nobody listens any more
+      if (count < 0 && errno != EINTR) _exit(exit_internal);  // the parent is gone
       written += static_cast<size_t>(std::max<ssize_t>(count, 0));
     }
   };
@@ -452,8 +453,8 @@ Run add_plugin_check(CLI::App& command) {
       ->type_name("PATH");
   command.add_option("--level", options->levels, "Only this level: L0, L1, L2 or L3; may be repeated")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(check::level_names),
-                                                     std::end(check::level_names))))
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(check::level_names), std::end(check::level_names))))
       ->allow_extra_args(false);
   command.add_flag("--json", options->json, "Print the report as JSON");
   command
@@ -464,9 +465,8 @@ Run add_plugin_check(CLI::App& command) {
       ->check(CLI::Range(0.1, 3600.0));
   options->add_to(command);
   command.footer(
-      "L0 looks at the files, L1 loads the plugin, L2 treats it badly, L3 compares what it computes. Exit "
-      "status 1\n"
-      "if a check failed. Checks that cannot be done are skipped, with the reason.");
+      "L0 looks at the files, L1 loads the plugin, L2 misuses it, L3 compares its results. Exit status 1\nif "
+      "a check failed. Checks that cannot be done are skipped, with the reason.");
   return [options] {
     auto done = run_checks(*options);
     return done ? *done : report(done.error());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite plugin list: what is loaded and why, what was found and is not enabled.
+// ferrite plugin list: the loaded plugins with the reasons, and the plugins that were found but are not
+// enabled.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -48,7 +49,7 @@ std::string contributions_text(const plugin::Registry& registry, const plugin::L
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// Every contribution by its name.
+/// Prints every contribution by its name.
 void print_contributions(const plugin::Registry& registry, const plugin::LoadedPlugin& loaded) {
   std::vector<std::string> names;
   const auto print = [&](std::string_view kind) {
@@ -84,7 +85,7 @@ void print_contributions(const plugin::Registry& registry, const plugin::LoadedP
   advice(registry.metric_sinks(), "metric sinks");
 }
 
-/// Where its descriptor was looked for, what it needs and provides, its settings, what it gives.
+/// Prints the places that were searched, requirements and abilities, settings and contributions.
 void print_reasons(const plugin::PluginRequest& request) {
   if (!request.descriptor.empty())
     fmt::print("    descriptor: {}{}\n", request.descriptor, request.given ? ", by --plugin" : "");
@@ -111,7 +112,7 @@ void print_search(const plugin::Pipeline& pipeline) {
   if (!pipeline.lock.empty()) fmt::print("locked by: {}\n", pipeline.lock);
 }
 
-/// The request that a plugin was loaded by: of its id, or for one without a descriptor by its library.
+/// The request by which a plugin was loaded: that of its id or, for one without a descriptor, of its library.
 const plugin::PluginRequest& request_of(const plugin::Pipeline& pipeline,
                                         const plugin::LoadedPlugin& loaded) {
   return *std::find_if(pipeline.plugins.begin(), pipeline.plugins.end(), [&](const auto& request) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite plugin lock: the hashes of a manifest's plugins, beside the manifest.
+// ferrite plugin lock: writes the hashes of a manifest's plugins beside the manifest.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -27,7 +27,7 @@ Result<void> write(const std::string& path, const std::string& text) {
   return {};
 }
 
-/// What of a plugin's files is not as the lock file has it.
+/// The first difference between a plugin's files and the lock file.
 std::string difference(const Lock& locked, const Lock& now) {
   for (const auto& plugin : now.plugins()) {
     auto found = std::find_if(locked.plugins().begin(), locked.plugins().end(),

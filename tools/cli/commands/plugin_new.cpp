@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite plugin new KIND NAME: a small project for a plugin of this kind, made from the templates that are installed with the
-// SDK: share/ferrite/templates/<kind>/. In their texts and file names @ID@ stands for the plugin's id, @TARGET@ for the id as
-// one word, with underscores for points.
+// ferrite plugin new KIND NAME: creates a small project for a plugin of this kind from the SDK's installed
+// templates: share/ferrite/templates/<kind>/. In their texts and file names @ID@ is replaced by the plugin's
+// id, and @TARGET@ by the id as one word, with underscores for dots.
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -23,14 +23,14 @@ struct Options {
   std::string kind, name, output;
 };
 
-/// By the system's `number` of what is wrong.
+/// An error for the errno value `number`.
 Error file_error(const fs::path& path, std::string_view what, int number) {
   return core::at(path.string(),
                   error(FE_EINVALID, "FE-C10", "{}: {}", what, core::file_fault(path.string(), number)));
 }
 
-/// Words of letters, digits and '_', each begun by a letter and at least two, joined by points: what may be an id, the name of a
-/// rule or an op, a file and, with underscores for points, a target of CMake.
+/// At least two words of letters, digits and '_', each beginning with a letter, joined by dots: valid as an
+/// id, as the name of a rule or an op, as a file name and, with underscores for dots, as a CMake target.
 bool valid_name(std::string_view name) {
   if (name.size() > 128 || name.find('.') == std::string_view::npos) return false;
   char before = '.';
@@ -43,7 +43,8 @@ bool valid_name(std::string_view name) {
   return before != '.';
 }
 
-/// The folder of the kind's template. FE-C25 where no templates are installed, FE-C01 where there is no such kind.
+/// The folder of the kind's template. FE-C25 where no templates are installed, FE-C01 where there is no such
+/// kind.
 Result<fs::path> template_of(const std::string& kind) {
   const auto folder = fs::path(core::plugin::installed_files().default_manifest).parent_path() / "templates";
   std::error_code failed;
@@ -72,7 +73,7 @@ std::string filled_in(std::string text, const std::string& id) {
   return text;
 }
 
-/// What is made belongs to whoever makes it: a template's own licence line is left out.
+/// Removes the template's licence line, because the new project belongs to its author.
 std::string without_licence(std::string text) {
   if (text.substr(0, text.find('\n')).find("SPDX-License-Identifier") != std::string::npos)
     text.erase(0, text.find('\n') + 1);
@@ -90,7 +91,7 @@ Result<void> copy(const fs::path& from, const fs::path& to, const std::string& i
   return write_text(to.string(), filled_in(without_licence(text.str()), id));
 }
 
-/// The files that were made, relative to the folder.
+/// Creates the files and returns their names, relative to the folder.
 Result<std::vector<std::string>> make(const fs::path& source, const fs::path& folder, const std::string& id) {
   std::vector<std::string> made;
   std::error_code failed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite plugin order: the passes of each phase in their order, with who asked for it.
+// ferrite plugin order: the passes of each phase in their order, with the origin of each constraint.
 #include <algorithm>
 
 #include "core/support/suggest.h"
@@ -15,14 +15,14 @@ struct Options {
   std::string phase;
 };
 
-/// An order that orders nothing, because the other pass is there and runs in other phases.
+/// A constraint without effect, because the other pass exists but runs in other phases.
 void print_idle(const std::vector<plugin::PassEntry>& passes, const plugin::PassEntry& pass, bool after,
                 const std::string& name) {
   std::vector<std::string_view> phases;
   for (const auto& other : passes)
     if (other.name == name) phases.push_back(other.phase);
   if (phases.empty() || std::find(phases.begin(), phases.end(), pass.phase) != phases.end()) return;
-  fmt::print("       {} {}: orders nothing, it runs in {}\n", after ? "after" : "before", name,
+  fmt::print("       {} {}: no effect, it runs in {}\n", after ? "after" : "before", name,
              fmt::join(phases, ", "));
 }
 
@@ -54,7 +54,7 @@ Result<void> print_order(const Options& options) {
   for (auto phase : phases)
     if (options.phase.empty() || options.phase == phase)
       FE_CHECK(print_phase(session->registry().passes(), phase));
-  fmt::print("passes that nothing orders run by plugin id and name\n");
+  fmt::print("passes without constraints run by plugin id and name\n");
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite plugin schema: the description that the readers of manifests, descriptors and lock files check against.
+// ferrite plugin schema: the description against which manifests, descriptors and lock files are checked.
 #include "core/support/suggest.h"
 #include "driver/config/schema.h"
 #include "tools/cli/commands/plugin.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite run: one run of a model, results to files.
+// ferrite run: runs a model once and writes the results to files.
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -26,7 +26,7 @@ struct Options {
   bool recompile = false;
 };
 
-/// "min -1.2, mean 0.1, max 3.4", and how many are no numbers.
+/// "min -1.2, mean 0.1, max 3.4", and the number of NaNs.
 std::string summary(const Tensor& tensor) {
   double least = HUGE_VAL, most = -HUGE_VAL, sum = 0;
   int64_t nan = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// ferrite targets: devices that are here, and what can be compiled for.
+// ferrite targets: the devices of this machine, and the targets for which code can be compiled.
 #include "core/support/abi/abi.h"
 #include "core/support/warning.h"
 #include "ferrite/counted.hpp"
@@ -24,7 +24,7 @@ std::string rate_text(double per_second, std::string_view unit) {
   return fmt::format("{:.1f} G{}/s", per_second * 1e-9, unit);
 }
 
-/// Measures the device of the options and keeps what it reaches, for estimates.
+/// Measures the peaks of the chosen device and stores them, for estimates.
 Result<void> measure(const Options& options, const core::plugin::Pipeline& pipeline,
                      const core::Session& session) {
   const auto compile = options.device.compile_options(pipeline);
@@ -59,7 +59,7 @@ Result<void> measure(const Options& options, const core::plugin::Pipeline& pipel
   return {};
 }
 
-/// By which numbers kernels are made for a device; nothing where no loops are compiled for it.
+/// Prints the target numbers of a device; nothing where no provider compiles loops for it.
 void print_numbers(const std::string& name, const core::plugin::Registry& registry) {
   const auto device = core::runtime::Device::open(name, registry);
   if (!device || (*device)->generators().empty()) return;

@@ -33,7 +33,7 @@ std::string indices(size_t count) {
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
-/// The dims of an operand that is read in some order by loops over `dims`, and how.
+/// The dims and the index of an operand that loops over `dims` read in some order.
 struct Access {
   Dims dims;
   std::string index;
@@ -82,7 +82,7 @@ std::vector<ShapeAndOrder> shapes_and_orders() {
   return result;
 }
 
-/// What suits the domain of a primitive.
+/// Values within the domain of a primitive.
 Values values_for(Prim prim, DType dtype, int operand) {
   if (!is_float(dtype))
     return prim == Prim::pow_ || prim == Prim::shl_ || prim == Prim::shr_ ? Values::index : Values::ordinary;
@@ -105,8 +105,8 @@ Values values_for(Prim prim, DType dtype, int operand) {
   }
 }
 
-/// Units in the last place: what prims.def allows in f32. In f64 the reference itself is a library's, and the smaller floats
-/// are computed in f32 and rounded once more.
+/// The bound in units in the last place: that of prims.def for f32. For f64 the reference itself comes from a
+/// library, and narrower floats are computed in f32 and rounded once more.
 double ulp_for(Prim prim, DType dtype) {
   const double bound = info_of(prim).max_ulp;
   if (!is_float(dtype)) return 0;
@@ -133,7 +133,7 @@ std::vector<KernelCase> primitive_cases(const PrimInfo& info, DType dtype) {
       std::vector<std::string> operands;
       std::string loads;
       for (int k = 0; k < info.operands; ++k) {
-        // One operand is broadcast where all of them cannot be without there being nothing left to do.
+        // Where broadcasting all operands would leave no loop, only one operand is broadcast.
         const auto order =
             shape.order == Order::broadcast && k == 0 && info.operands > 1 ? Order::plain : shape.order;
         const auto read = access(shape.dims, order);
@@ -153,7 +153,8 @@ std::vector<KernelCase> primitive_cases(const PrimInfo& info, DType dtype) {
   return cases;
 }
 
-/// Copies in every order, masked loads, masked stores, two stores into one buffer, indirect indices of every mode.
+/// Copies in every order, masked loads, masked stores, two stores into one buffer, indirect indices of every
+/// mode.
 std::vector<KernelCase> map_cases(DType dtype) {
   std::vector<KernelCase> cases;
   const auto type = name_of(dtype);
@@ -166,7 +167,7 @@ std::vector<KernelCase> map_cases(DType dtype) {
     cases.push_back({shape.name(), text.finish(out), {Values::special}, 0, false});
   }
   for (int64_t size : {4, 9, 40, 83}) {
-    // A window that begins before the buffer and ends behind it: what the mask leaves out is never read.
+    // A window that begins before the buffer and ends after it: masked-out elements are never read.
     Text text;
     const auto x = text.input(dtype, {size}), out = text.output(dtype, {size + 7});
     text.line(
@@ -201,7 +202,7 @@ std::vector<KernelCase> map_cases(DType dtype) {
       text.line("map (i0 < 13, i1 < 12) {{\n  %0 = load {}[i0] : {}\n  $1 = indirect %0 < 5 {}", rows,
                 name_of(counted), name);
       text.line("  %2 = load {}[$1, i1] : {}\n  store {}[i0, i1] = %2\n}}", table, type, out);
-      // A u64 counts from no end.
+      // An unsigned index cannot count from the end.
       const bool wraps = mode == FE_INDIRECT_WRAP && counted == i64, clamps = mode == FE_INDIRECT_CLAMP;
       const Values valid = wraps ? Values::signed_index : clamps ? Values::outside : Values::index;
       const auto title = fmt::format("rows by {}{}", name, counted == u64 ? " of u64" : "");
@@ -216,7 +217,8 @@ std::vector<KernelCase> map_cases(DType dtype) {
   return cases;
 }
 
-/// What is reduced is stored too, at every point, as where a map is fused into the reduction that reads it.
+/// The reduced values are also stored, at every point, as after a map is fused into the reduction that reads
+/// it.
 KernelCase stored_and_reduced(DType dtype) {
   Text text;
   const auto x = text.input(dtype, {6, 21}), every = text.output(dtype, {6, 21}),
@@ -247,7 +249,7 @@ std::vector<KernelCase> reduce_cases(DType dtype) {
     struct Shape {
       Dims kept;
       int64_t reduced;
-      bool first;            // the reduced dim stands first
+      bool first;            // the reduced dim comes first
       bool columns = false;  // of the form that works on blocks of columns
     };
     std::vector<Shape> shapes = {{{6}, 40, false}, {{40}, 6, true},     {{3, 5}, 17, false},
@@ -291,7 +293,7 @@ std::vector<KernelCase> contract_cases(DType dtype) {
   std::vector<KernelCase> cases;
   const auto type = name_of(dtype);
   const DType accumulator = ferrite::loop::default_accumulator(FE_REDUCE_SUM, dtype);
-  // The lines behind the two loads, operations a and b, the last of them b.
+  // The lines after the two loads: a and b are operations, and b is the last one so far.
   auto finish = [&](Text& text, const std::string& out, const std::string& index, int a, int b) {
     int last = b + 2;
     text.line("  %{0} = mul %{1}, %{2}\n  reduction 0 = sum %{0} : {3}\n  %{4} = reduced 0 : {3}", b + 1, a,
@@ -305,7 +307,7 @@ std::vector<KernelCase> contract_cases(DType dtype) {
   struct Size {
     int64_t m, n, k;
   };
-  // Of the last one, devices with more multiprocessors than it has tiles divide the depth, too.
+  // For the last one, devices with more multiprocessors than it has tiles divide the summed dim as well.
   constexpr Size deep{37, 16, 1788};
   for (const auto& [m, n, k] : {Size{7, 5, 9}, {16, 16, 16}, {33, 40, 65}, {2, 83, 3}, deep})
     for (bool transposed : {false, true}) {
@@ -362,7 +364,8 @@ std::vector<KernelCase> contract_cases(DType dtype) {
                      false});
   }
   {
-    // Attention without its exponentials: rows of one product are summed, changed, and rows of another.
+    // Attention without its exponentials: rows of one product are summed and scaled, then multiplied into
+    // rows of another.
     Text text;
     const auto q = text.input(dtype, {2, 26, 9}), k = text.input(dtype, {2, 9, 21}),
                v = text.input(dtype, {2, 21, 17}), out = text.output(dtype, {2, 26, 17}),
@@ -418,7 +421,7 @@ std::vector<KernelCase> scatter_cases(DType dtype) {
   return cases;
 }
 
-/// Sums that run along a dim, forwards and backwards.
+/// Running sums along a dim, forwards and backwards.
 std::vector<KernelCase> serial_cases(DType dtype) {
   std::vector<KernelCase> cases;
   if (dtype == boolean) return cases;

@@ -15,7 +15,7 @@ struct Attention {
   int64_t heads, rows, columns, depth, features;
   Order order = Order::plain;
   bool masked =
-      false;  ///< from column 2 * row on; and the results are multiplied with another tensor's elements
+      false;  ///< from column 2 * row on; the results are multiplied by the elements of another tensor
 
   std::string name() const {
     auto text = fmt::format("attention of {}x{}x{}x{}x{}", heads, rows, columns, depth, features);
@@ -26,7 +26,7 @@ struct Attention {
   }
 };
 
-/// The operations of a statement, which are numbered.
+/// The operations of a statement, with their numbers.
 class Body {
  public:
   explicit Body(Text& text) : text_(text) {}
@@ -54,11 +54,12 @@ class Body {
   int next_ = 0;
 };
 
-/// Scores, the most of a row, powers, their sum, its reciprocal, weights, the product with the values: as lowering makes them.
+/// Scores, maximum of a row, exponentials, their sum, its reciprocal, weights, the product with the values:
+/// in the form that lowering makes.
 KernelCase attention(const Attention& shape, DType dtype) {
   const DType wide = dtype == f64 ? f64 : f32;
   const auto& [heads, rows, columns, depth, features, order, masked] = shape;
-  // Of an operand with elements `inner` at each of its `outer`.
+  // The dims of an operand with `inner` elements at each of its `outer` positions.
   const auto dims = [&](int64_t outer, int64_t inner, bool transposed) {
     if (transposed) return Dims{heads, inner, outer};
     return order == Attention::Order::heads_inside ? Dims{outer, heads, inner} : Dims{heads, outer, inner};
@@ -82,7 +83,7 @@ KernelCase attention(const Attention& shape, DType dtype) {
   const auto loops = fmt::format("i0 < {}, i1 < {}", heads, rows);
   const auto wide_name = name_of(wide);
   const std::string point = "i0, i1, i2", reduced = "i0, i1, r0", row = "i0, i1, 0";
-  // Operands are the first two loads; wider ones are cast behind them.
+  // The operands are the first two loads; casts to a wider type follow them.
   const auto product = [&](Body& body, const std::string& a, const std::string& a_index, const std::string& b,
                            const std::string& b_index) {
     int x = body.add("load {}[{}] : {}", a, a_index, name_of(dtype));
@@ -140,10 +141,11 @@ KernelCase attention(const Attention& shape, DType dtype) {
       result = body.add("mul %{}, %{}", result, body.load(gate, at("i1", "i2", false), dtype, wide));
     body.store(out, at("i1", "i2", false), body.cast(result, wide, dtype));
   }
-  // Scores are exact, and no value is negative, so that no result is a small difference of large ones. What is left are the roundings of
-  // exponentials, sums and, in 16 bits, of the weights and the result.
+  // Scores are exact and no value is negative, so that no result is a small difference of large numbers. The
+  // remaining errors are the rounding of exponentials, of sums and, with 16 bits, of the weights and the
+  // result.
   constexpr double of_exponential = 8, of_sums = 2, of_narrow = 2;
-  constexpr int64_t columns_at_once = 512;  // more are not kept where they do not stay in the caches
+  constexpr int64_t columns_at_once = 512;  // more are not kept unless they stay in the caches
   KernelCase made{.name = shape.name(),
                   .text = text.finish(out),
                   .inputs = {Values::exact, Values::exact, Values::positive},

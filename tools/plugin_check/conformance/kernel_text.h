@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The text of one case of the conformance list, put together.
+// Builds the text of one case of the conformance list.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace ferrite::core::plugin_check {
 
 using Dims = std::vector<int64_t>;
 
-/// Text of one program: buffers are declared in the order in which they are numbered.
+/// The text of one program: buffers are declared in the order of their numbers.
 class Text {
  public:
   std::string input(DType dtype, const Dims& dims) {
@@ -50,7 +50,7 @@ class Text {
   int inputs_ = 0, outputs_ = 0, buffers_ = 0;
 };
 
-/// A constant, as texts show it.
+/// A constant in the form of texts.
 inline std::string number(DType dtype, double value) {
   const uint64_t bits = is_float(dtype) ? loop::scalar::float_bits(dtype, value)
                                         : loop::scalar::int_bits(dtype, static_cast<int64_t>(value));

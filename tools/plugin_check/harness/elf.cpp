@@ -52,7 +52,7 @@ class Reader {
     return bytes_.subspan(static_cast<size_t>(offset), static_cast<size_t>(size));
   }
 
-  /// The NUL-terminated string at `offset` of a table; none where it does not end in it.
+  /// The NUL-terminated string at `offset` of a table; none where the table ends before the string does.
   static std::optional<std::string> string(std::span<const std::byte> table, uint64_t offset) {
     if (offset >= table.size()) return std::nullopt;
     const auto rest = table.subspan(static_cast<size_t>(offset));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A shared library's file as it is on disk, read without loading it.
+// Reads the file of a shared library without loading it.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ namespace ferrite::core::plugin_check {
 struct ElfLibrary {
   uint16_t machine = 0;  ///< EM_*
   bool executable_stack = false;
-  bool text_relocations = false;      ///< its code is written to when it is loaded
+  bool text_relocations = false;      ///< relocations write to its code when it is loaded
   std::vector<std::string> needed;    ///< DT_NEEDED
-  std::vector<std::string> exported;  ///< defined symbols that other libraries can bind to, sorted
-  std::string interpreter;            ///< programs: the dynamic loader that starts them
+  std::vector<std::string> exported;  ///< defined symbols to which other libraries can bind, sorted
+  std::string interpreter;            ///< for programs: the dynamic loader that starts them
 
-  /// FE-P40 for bytes that are no ELF file of this machine's word size and byte order, or are damaged; nothing in them is
-  /// trusted.
+  /// FE-P40 for bytes that are no ELF file of this machine's word size and byte order, or a damaged one; no
+  /// offset in the file is trusted.
   static Result<ElfLibrary> parse(std::span<const std::byte> bytes);
-  /// FE-P40 where the file cannot be read, too.
+  /// FE-P40 also where the file cannot be read.
   static Result<ElfLibrary> read(const std::string& path);
 };
 

@@ -86,7 +86,7 @@ Verdict Runner::verdict_of(const std::function<Verdict()>& check) const {
   } catch (const std::bad_alloc&) {
     return error(FE_ENOMEM, "FE-P53", "the check ran out of memory");
   } catch (const std::exception& exception) {
-    return error(FE_EINTERNAL, "FE-P53", "something was thrown across the border: {}", exception.what());
+    return error(FE_EINTERNAL, "FE-P53", "an exception crossed the ABI: {}", exception.what());
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The checks of a plugin: what each one found, and the runner that a child process sends its findings through.
+// The checks of a plugin: their findings, and the runner through which a child process reports them.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace ferrite::core::plugin_check {
 enum class Outcome : uint8_t {
   passed,
   failed,
-  skipped,  ///< could not be done; the text says why
+  skipped,  ///< could not be done; the text has the reason
 };
 std::string_view name_of(Outcome outcome);
 
-/// What a check gives. An Error is a failure, so that FE_TRY and FE_CHECK work inside of checks.
+/// The result of a check. An Error is a failure, so that FE_TRY and FE_CHECK work inside checks.
 struct Verdict {
   Outcome outcome = Outcome::passed;
-  std::string code;  ///< failures
-  std::string text;  ///< passed: what was counted; failed: what is wrong; skipped: why
+  std::string code;  ///< of failures
+  std::string text;  ///< passed: the counts; failed: the error; skipped: the reason
 
   Verdict() = default;
   Verdict(const Error& error)
@@ -45,27 +45,27 @@ struct Finding {
   std::string code, text;
 };
 
-/// One line of what a child says to the process that started it: JSON, so that nothing in a text can end it.
+/// One line from a child to the process that started it: JSON, so that no text can contain a line break.
 struct Message {
   enum class Kind : uint8_t {
     begins,
-    goes_on,  ///< a check that has many parts is through with one: the time that a check may take counts from here
+    goes_on,  ///< one part of a long check is done: the time limit of a check starts again
     found,
     done
   } kind = Kind::done;
-  Finding finding;  ///< begins: its name only; goes_on: none
+  Finding finding;  ///< begins: only its name; goes_on: none
 };
 std::string encode(const Message& message);
 /// None for a line that is no message.
 std::optional<Message> decode(std::string_view line);
 
-/// Runs the checks of a level one after the other. The order is the same in every process, so that a process that died in one
-/// check is followed by another that goes on behind it.
+/// Runs the checks of a level one after the other. Their order is the same in every process, so that after a
+/// crash another process can continue after the check that crashed.
 class Runner {
  public:
   using Say = std::function<void(const Message&)>;
-  /// Only checks whose name matches one of `patterns` (of a shell) are run and counted, all where there is none; those before number
-  /// `first` are not run again.
+  /// Only checks whose names match one of the shell patterns are run and counted; all of them if there are no
+  /// patterns. Checks before number `first` are not run again.
   Runner(std::string level, std::vector<std::string> patterns, size_t first, Say say)
       : level_(std::move(level)), patterns_(std::move(patterns)), first_(first), say_(std::move(say)) {}
   Runner(const Runner&) = delete;
@@ -73,12 +73,12 @@ class Runner {
   /// Whether another process ran the first checks.
   bool resumed() const { return first_ > 0; }
 
-  /// Says that the check begins, runs it and says what it found. What it throws is a failure (FE-P53).
+  /// Reports that the check begins, runs it and reports its result. An exception is a failure (FE-P53).
   void run(std::string_view name, const std::function<Verdict()>& check);
-  /// One that others need, such as that the plugin loads: where its name is not asked for it is run all the same, and found if it does not
-  /// pass.
+  /// A check that others depend on, such as loading the plugin. If no pattern matches its name, it runs
+  /// anyway, but is reported only if it does not pass.
   void run_needed(std::string_view name, const std::function<Verdict()>& check);
-  /// Within a check: one part of many is done.
+  /// Called within a check: one of many parts is done.
   void goes_on() const;
 
  private:
@@ -93,11 +93,11 @@ class Runner {
   Say say_;
 };
 
-/// Whether a name matches a pattern of a shell.
+/// Whether a name matches a shell pattern.
 bool matches(const std::string& name, const std::string& pattern);
 
-/// "L0 L1 L2 L3: 41 checks passed", with failures and skipped checks where there are any. Levels in which nothing was done are not
-/// named.
+/// "L0 L1 L2 L3: 41 checks passed", with the numbers of failures and skipped checks, if any. Levels without
+/// checks are not named.
 std::string badge(const std::vector<Finding>& findings);
 
 }  // namespace ferrite::core::plugin_check
