@@ -48,7 +48,7 @@ class Steps {
   Steps(Source source, StageSpan stages, const plugin::Registry& registry, const CompileOptions& options,
         const Services& services, Ledger& ledger);
 
-  // In the order of the page, where each is explained.
+  // In the order of the page, which explains each step.
   Result<void> check_source();
   Result<void> hook();
   Result<void> decompose_early();
@@ -73,7 +73,7 @@ class Steps {
   Result<void> run_stage(std::string_view stage, Result<void> (Steps::*step)());
   Result<runtime::Devices> open_devices() const;
   schedule::HeldMemory held_memory() const;
-  /// The memory that the plan may take, and the workers that share it.
+  /// The memory that the plan may use, and the number of workers that share it.
   schedule::MemoryLimit memory() const;
   plugin::CostModels& costs();
   observe::Sizes sizes() const;
@@ -91,10 +91,10 @@ class Steps {
   const std::string device_kind_;
   Compilation made_;
   observe::StageWatch watch_;
-  std::string_view stage_;  // that runs
-  std::string logged_;      // the text that was logged last
+  std::string_view stage_;  // the stage that is running
+  std::string logged_;      // the text logged last
 
-  // Of the target.
+  // State of the target.
   runtime::Devices devices_;
   std::vector<select::Region> regions_;
   select::CandidateBlocklist blocklist_;
@@ -102,11 +102,12 @@ class Steps {
   runtime::TargetNumbers target_;
   std::optional<plugin::CostModels> costs_;
 
-  // Of the schedule.
-  std::optional<int64_t> op_by_op_bytes_;  // of a kernel for each statement, which bounds the memory plan
-  schedule::FusionRequests requests_;      // of the passes at pre_fusion
+  // State of the schedule.
+  // The memory needed with one kernel per statement: an upper bound for the memory plan.
+  std::optional<int64_t> op_by_op_bytes_;
+  schedule::FusionRequests requests_;  // from the passes at pre_fusion
   std::optional<schedule::Schedule>
-      unmerged_;  // with its maps apart, for libraries that take a part of a group
+      unmerged_;  // with its maps separate, for libraries that take part of a group
 };
 
 /// A stage and its function. A step without a name runs where the compilation reaches the stage before it.
@@ -140,7 +141,7 @@ constexpr Step page[] = {
     {"post_fusion",     &Steps::post_fusion},       // passes see the groups and may split them
     {"schedule",        &Steps::finish_schedule},   // groups are final: split, pad, order, merge them
     {"emit",            &Steps::build},             // candidates, code, memory, launches: build_rounds.cpp
-    {"code",            nullptr},                          // the end of emit, where code is asked for as text
+    {"code",            nullptr},                   // the end of emit, where code is asked for as text
 };
 // clang-format on
 
@@ -157,7 +158,7 @@ static_assert(names_all_stages(), "the page and stage_table name the same stages
 
 Result<Compilation> Steps::run() {
   FE_CHECK(check_source());
-  ptrdiff_t before = 0;  // position of the stage before
+  ptrdiff_t before = 0;  // index of the preceding stage
   for (const auto& step : page) {
     if (!step.stage.empty()) before = position_of(step.stage);
     if (before > stages_.last || !step.run || step.run == &Steps::check_source) continue;
@@ -165,7 +166,7 @@ Result<Compilation> Steps::run() {
       FE_CHECK((this->*step.run)());
     else if (stages_.has(step.stage) && wants(step.stage))
       FE_CHECK(run_stage(step.stage, step.run));
-    // The interpreter runs the loop program as lowering made it.
+    // The interpreter runs the loop program directly after lowering, unscheduled.
     if (step.stage == "lower" && interprets()) {
       if (options_.to.empty()) FE_CHECK(schedule::check_held(*made_.program, held_memory().limit));
       break;
@@ -238,7 +239,7 @@ Result<void> Steps::open_target() {
   }
   FE_TRY(decisions_,
          tune::Decisions::open(options_.tune, [&] { return tune::contexts(devices_, options_.threads); }));
-  // A lock says by which numbers groups were formed, so that they are the same ones wherever it is replayed.
+  // The lock records the numbers that decide fusion, so that every replay forms the same groups.
   decisions_.lock_numbers(devices_);
   target_ = runtime::numbers_of(devices_);
   return {};
@@ -247,7 +248,7 @@ Result<void> Steps::open_target() {
 Result<void> Steps::inline_producers() {
   auto& program = *made_.program;
   op_by_op_bytes_ = schedule::op_by_op_bytes(program);
-  // Results that are constants are made once, at load.
+  // Results that are constants are computed once, at load.
   schedule::keep_constant_results(program, target_);
   if (does(Feature::inline_producers)) {
     const auto inline_all = [&] {
@@ -255,21 +256,22 @@ Result<void> Steps::inline_producers() {
                                  select::assign_devices(program, devices_, blocklist_));
     };
     inline_all();
-    // A map over a concatenation becomes a map over each part, which its producers are inlined into.
+    // A map over a concatenation becomes one map per part, so that the part's producers can be inlined.
     if (schedule::split_concat_consumers(program, ledger_)) inline_all();
   }
-  // Loops are divided like those of the statements that write what they read, so that both can share a nest.
+  // Divide loops to match those of statements that write the same buffers, so that both can share a loop
+  // nest.
   if (does(Feature::cut_loops)) schedule::cut_loops(program);
-  // What the model changes of its inputs is changed there, once it is known which copies are left.
+  // Update mutated inputs in place. This comes last, once it is known which copies remain.
   if (does(Feature::in_place)) schedule::reinplace(program, ledger_);
   return {};
 }
 
 Result<void> Steps::choose_layouts() {
   if (!does(Feature::layout)) return {};
-  // Tensors of convolutions in the order that the target asks for.
+  // Store tensors of convolutions in the order that the target prefers.
   schedule::choose_layouts(*made_.program, target_, ledger_);
-  // Operands of products with the summed dims last, so that rows are read in place.
+  // Store operands of matrix products with the summed dim last, so that kernels read rows contiguously.
   schedule::make_k_contiguous(*made_.program, ledger_);
   return {};
 }
@@ -282,11 +284,12 @@ Result<void> Steps::fuse() {
   schedule::FusionLimits limits;
   limits.without = options_.without;
   limits.target = target_;
-  // Groups stay on one device: statements that different devices take are not fused.
+  // Groups stay on one device, so statements assigned to different devices must not fuse.
   limits.assignment = select::assign_devices(*made_.program, devices_, blocklist_);
   if (options_.observation && options_.observation->statements) observe_statements(limits.assignment);
   limits.prologues = select::takes_prologues(devices_, ledger_);
-  // A library that takes no computed operands is not to lose products over them.
+  // A library that takes no computed operands would lose every product whose operand fusion computes inside
+  // the group. Compare the costs before fusing a prologue.
   std::optional<select::StoredOperands> operands;
   if (limits.prologues && select::wants_stored_operands(devices_))
     limits.operands = &operands.emplace(devices_, costs(), memory(), blocklist_, decisions_);
@@ -309,22 +312,23 @@ Result<void> Steps::finish_schedule() {
   // the caches.
   if (does(Feature::fuse) && does(Feature::mixed_order_reductions))
     schedule::reduce_mixed_orders(groups, target_, memory(), ledger_);
-  // Loops that one worker would run are divided, so that all workers have a part.
+  // Divide loops that would otherwise run on a single worker.
   if (does(Feature::fuse) && does(Feature::split)) {
     schedule::split_reductions(groups, target_, memory(), ledger_);
     schedule::split_scans(groups, target_, memory(), ledger_);
     schedule::parallel_scatter(groups, target_, memory(), ledger_);
   }
-  // Rows of large buffers lie as far apart as the target asks for.
+  // Pad the rows of large buffers to the stride that the target prefers.
   if (does(Feature::padding)) schedule::pad_rows(groups, select::row_padding(devices_), memory(), ledger_);
-  // Kernels run in an order in which less is alive at a time.
+  // Order kernels to minimise the memory that is alive at any one time.
   if (does(Feature::memory_order)) schedule::order_for_memory(groups);
-  // Libraries that take a part of a group see it with its maps apart.
+  // Keep a version with separate maps for libraries that take only part of a group. It must be copied before
+  // statements merge.
   if (select::has_libraries(devices_)) {
     unmerged_ = groups;
     schedule::expose_epilogues(*unmerged_);
   }
-  // Maps move into the statement whose loops they share: a group has as few statements as it can.
+  // Merge maps into the statement whose loops they share, so that a group has as few statements as possible.
   schedule::merge_statements(groups);
   return {};
 }
@@ -332,7 +336,7 @@ Result<void> Steps::finish_schedule() {
 Result<void> Steps::build() {
   // What nobody could hold is refused before anything is run, be it to measure it.
   if (made_.schedule) FE_CHECK(schedule::check_held(*made_.schedule, held_memory()));
-  // A kernel alone stands for a schedule without groups.
+  // A single kernel compiles like a schedule without groups.
   schedule::Schedule no_groups;
   const cache::OpenKernelCache open_cache =
       services_.open_cache ? [&] { return services_.open_cache(options_.cache); } : cache::OpenKernelCache();
@@ -376,7 +380,8 @@ Result<void> Steps::build() {
 Compilation Steps::finish() {
   if (made_.executable) {
     auto& outputs = made_.executable->outputs;
-    // Results have the names that the model gives them; what is compiled from a later stage's text has none.
+    // Take the names of results from the model. A program compiled from the text of a later stage has no
+    // model.
     if (made_.graph.outputs().size() == outputs.size())
       for (size_t k = 0; k < outputs.size(); ++k) outputs[k].name = made_.graph.outputs()[k].name;
     made_.stats.count(*made_.executable);
@@ -412,7 +417,7 @@ Result<runtime::Devices> Steps::open_devices() const {
 
 schedule::HeldMemory Steps::held_memory() const {
   if (options_.memory_limit > 0) return {options_.memory_limit};
-  // Another machine's memory is not known here, nor is a device's own.
+  // The memory of another machine is unknown here, and so is that of a device.
   const bool here = options_.load && options_.targets.empty();
   return {here ? host_memory_bytes() : std::numeric_limits<int64_t>::max(),
           std::ranges::all_of(devices_, [](const auto& device) { return device->host_memory; })};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The way of a program from graph to executable.
+// Compilation: the way of a program from graph to executable.
 #pragma once
 
 #include <functional>
@@ -31,55 +31,56 @@ class Observation;
 }
 
 struct CompileOptions {
-  std::string device;  ///< a runtime's id, or "interpreter"; the core has no favourite: manifests name one
+  std::string device;  ///< a runtime's id or "interpreter"; the core has no default: manifests name one
   std::string
-      device_where;  ///< file:line:col where a manifest names it, or the option that says its target; empty: neither
-  bool device_chosen =
-      false;  ///< somebody asked for that device; else a package runs on whichever of its targets is here
+      device_where;  ///< file:line:col in the manifest, or the option that names its target; empty: neither
+  /// The device was requested explicitly; else a package runs on any of its targets that is available.
+  bool device_chosen = false;
   std::vector<runtime::Target>
-      targets;       ///< of the devices of these kinds, and of one behind them, what is compiled for instead
-  bool load = true;  ///< else the program cannot run here; it goes into a package
-  bool ports_on_device = false;                   ///< inputs and outputs lie in the first device's memory
-  std::shared_ptr<runtime::Allocator> allocator;  ///< of devices' memory; null: their runtimes
+      targets;       ///< cross-compilation: the targets to use instead of the devices of these kinds
+  bool load = true;  ///< load the kernels; if false the program cannot run here and goes into a package
+  bool ports_on_device = false;                   ///< inputs and outputs are in the first device's memory
+  std::shared_ptr<runtime::Allocator> allocator;  ///< for device memory; null: the devices' runtimes
   bool red_zones = false;                         ///< runtime::BuildOptions::red_zones
-  bool recompile = false;                         ///< of a package: its graph, as if it were a model
-  int64_t threads = 0;                            ///< workers; 0 = the machine's
-  /// Bytes of results, and of what lives between kernels, at a time: what takes more is refused (FE-S30). 0: what this process can have
-  /// (host_memory_bytes()), for what runs here and lies in the host's memory.
+  bool recompile = false;                         ///< for a package: compile its graph again, like a model
+  int64_t threads = 0;                            ///< number of workers; 0: the machine's
+  /// Limit in bytes on results and on buffers that live between kernels, at any one time. A larger program is
+  /// refused (FE-S30). 0: the memory that this process can have (host_memory_bytes()), applied to programs
+  /// that run here and use the host's memory.
   int64_t memory_limit = 0;
-  int64_t jobs = 0;                      ///< kernels that compile at a time; 0 = as many as there are workers
-  schedule::Features without;            ///< features of the scheduler that are switched off
-  std::vector<std::string> only_passes;  ///< not empty: run these passes only
-  std::string from, to;  ///< stages; empty = the first that the source enters, all and then the link
-  plugin::PassWatcher* watcher = nullptr;  ///< of the passes over graphs; outlives the compilation
-  std::string
-      cache;  ///< a folder where compiled kernels are kept from one process to the next; empty: nowhere
-  tune::Options tune;     ///< what decides between the candidates of a kernel
+  int64_t jobs = 0;            ///< number of kernels that compile in parallel; 0: as many as workers
+  schedule::Features without;  ///< features of the scheduler to switch off
+  std::vector<std::string> only_passes;  ///< if not empty, run only these passes
+  /// Stages; empty: from the first stage that the source enters, through all stages and the link.
+  std::string from, to;
+  plugin::PassWatcher* watcher = nullptr;  ///< observes passes over graphs; must outlive the compilation
+  std::string cache;      ///< folder of the persistent cache of compiled kernels; empty: none
+  tune::Options tune;     ///< how to choose between the candidates of a kernel
   bool listings = false;  ///< keep the kernels' listings for --log output_code
   observe::Observation* observation =
-      nullptr;  ///< where not null: filled with what is seen; outlives the compilation
-  rewrite::NearMisses* near_misses = nullptr;  ///< where not null: where rules nearly matched is added to it
+      nullptr;  ///< if not null, receives the observations; must outlive the compilation
+  rewrite::NearMisses* near_misses = nullptr;  ///< if not null, receives near misses of rules
 };
 
-/// The stages in their order, by the names of the command line.
+/// The names of the stages on the command line, in their order.
 std::span<const std::string_view> stages();
 
 struct CompileStats {
   size_t nodes = 0;            ///< of the imported graph
   size_t statements = 0;       ///< after lowering
-  size_t kernels = 0;          ///< launches of a run
-  size_t kernels_at_load = 0;  ///< launches when the program is loaded, which prepare constants
-  size_t unique_kernels = 0;   ///< different ones in both
-  double compile_ms = 0;       ///< from import to link, with load_ms
-  double load_ms = 0;          ///< putting kernels into memory; of a package reading it, too
-  double init_ms = 0;          ///< preparing constants at load, in neither of the others
+  size_t kernels = 0;          ///< launches per run
+  size_t kernels_at_load = 0;  ///< launches at load time, which prepare constants
+  size_t unique_kernels = 0;   ///< distinct kernels in both
+  double compile_ms = 0;       ///< from import to link, including load_ms
+  double load_ms = 0;          ///< loading kernels into memory; for a package also reading it
+  double init_ms = 0;          ///< preparing constants at load; not part of the other times
   cache::Counts cache;
-  bool packaged = false;  ///< the program came compiled
-  std::string target{};   ///< of a package with several: which of them it is
+  bool packaged = false;  ///< the program came compiled, from a package
+  std::string target{};   ///< for a package with several targets: the one used
   std::vector<std::string>
-      passed_over{};  ///< the first device of each that stands before it, and is of no use here
+      passed_over{};  ///< the first device of each target that precedes it but cannot be used here
 
-  /// Of a program that was linked.
+  /// Sets the counts of kernels from a linked program.
   void count(const runtime::Executable& executable);
 };
 
@@ -87,31 +88,33 @@ struct CompileStats {
 /// at post_fusion to emit, a kernel at emit; a kernel alone is never linked.
 using Source = std::variant<graph::Graph, loop::LoopProgram, schedule::Schedule, loop::Kernel>;
 
-/// Reads a text of any of these forms; its first line says which. Errors are those of the form's own parser.
+/// Parses a text of any of these forms; its first line says which. Errors are those of the form's own parser.
 Result<Source> parse_source(std::string_view text, const graph::ParseOptions& options);
 
-/// A program at the stage that it has reached; text() is what the stage's text form shows.
+/// A program at the stage that it has reached. text() is the text form of that stage.
 struct Compilation {
-  graph::Graph graph;  ///< empty where the source is none
+  graph::Graph graph;  ///< empty if the source is no graph
   std::optional<loop::LoopProgram> program;
   std::optional<schedule::Schedule> schedule;
-  std::optional<loop::Kernel> kernel;  ///< the source, where it is one
-  std::string listing;                 ///< of emit or code, where options.to asks for it
+  std::optional<loop::Kernel> kernel;  ///< the source, if it is a kernel
+  std::string listing;                 ///< of emit or code, if options.to asks for it
   std::shared_ptr<runtime::Executable> executable;
   CompileStats stats;
   std::string text() const;
 };
 
-/// What the program around the core does for a compilation, as the core opens no caches and measures nothing.
+/// Services that the program around the core provides: the core itself opens no caches and measures nothing.
 struct Services {
-  /// A cache of compiled kernels in a folder; an empty folder: one that keeps nothing. Empty: no cache.
+  /// Opens a cache of compiled kernels in a folder; with an empty folder, one that stores nothing. If not
+  /// set, there is no cache.
   std::function<std::unique_ptr<cache::KernelCache>(const std::string& folder)> open_cache;
-  tune::Measure measure;  ///< empty: costs decide, whatever the options say
+  tune::Measure measure;  ///< if not set, cost models decide, whatever the options say
 };
 
-/// Compiles `source` for options.device, every step in the order of the page in compile.cpp. All passes run through the pass gate.
-/// Stops after options.to; a program is linked where that is empty. FE-C04 where a stage is none, is not one at which the
-/// source enters, or `from` is after `to`. All other errors carry the step's own codes. driver/compile.h has the usual services.
+/// Compiles `source` for options.device: runs every step in the order of the page in compile.cpp. All passes
+/// run through the pass gate. Stops after options.to; if that is empty, the program is linked. FE-C04 if a
+/// stage is unknown, is not one at which the source enters, or `from` is after `to`. All other errors have
+/// the codes of their steps. driver/compile.h adds the usual services.
 Result<Compilation> compile(Source source, const plugin::Registry& registry, const CompileOptions& options,
                             const Services& services, Ledger& ledger);
 

@@ -14,7 +14,7 @@
 namespace ferrite::core {
 namespace {
 
-/// What a source can be: its name for people, and the stages at which it enters.
+/// A kind of source: its name in messages, and the stages at which it enters.
 struct Entrance {
   std::string_view source, first, last;
 };
@@ -54,18 +54,18 @@ Result<StageSpan> stages_of(const Source& source, const CompileOptions& options)
                  from);
   if (span.last < span.first)
     return options.from.empty()
-               ? error(FE_EINVALID, "FE-C04", "{} enters at '{}', behind stage '{}'", entrance.source, from,
+               ? error(FE_EINVALID, "FE-C04", "{} enters at '{}', after stage '{}'", entrance.source, from,
                        to)
-               : error(FE_EINVALID, "FE-C04", "stage '{}' is behind '{}', the last to run", from, to);
+               : error(FE_EINVALID, "FE-C04", "stage '{}' is after '{}', the last to run", from, to);
   if (options.device == runtime::interpreter_name && (!options.to.empty() || source.index() != 0) &&
       span.last > position_of("lower"))
-    return error(FE_EINVALID, "FE-C04", "device '{}' has no stage behind 'lower'", options.device);
+    return error(FE_EINVALID, "FE-C04", "device '{}' has no stage after 'lower'", options.device);
   return span;
 }
 
 Result<Source> parse_source(std::string_view text, const graph::ParseOptions& options) {
   size_t form = 0;
-  // The code of a backend is no text that could be split into tokens.
+  // Check the header before tokenising: a backend's code does not follow the lexer's rules.
   if (text.starts_with("ferrite code ")) return at(options.file + ":1:1", enters_nothing("compiled code"));
   {
     FE_TRY(const auto tokens, text::TokenList::read(text, options.file));

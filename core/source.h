@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a compilation can start from, and which stages it runs.
+// The sources from which a compilation can start, and the stages that it runs.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace ferrite::core {
 
-/// Of a stage in the table of stages; the number of stages for none.
+/// The index of a stage in the table of stages; for an unknown name, the number of stages.
 ptrdiff_t position_of(std::string_view stage);
 
-/// The stages that run, by position, both inclusive.
+/// The range of stages to run, by index, both ends inclusive.
 struct StageSpan {
   ptrdiff_t first = 0, last = 0;
   bool has(std::string_view stage) const { return position_of(stage) >= first && position_of(stage) <= last; }
 };
 
-/// The stages that the options ask for. FE-C04 where one is none, or the source does not enter there.
+/// The stages that the options request. FE-C04 if one is unknown or the source does not enter there.
 Result<StageSpan> stages_of(const Source& source, const CompileOptions& options);
 
 }  // namespace ferrite::core

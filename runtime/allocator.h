@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Memory of devices from elsewhere than their runtimes: the pool of a program that embeds Ferrite.
+// An allocator for device memory outside the runtimes: the memory pool of a program that embeds Ferrite.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,17 @@ namespace ferrite::core::runtime {
 
 class Device;
 
-/// Any-thread. Lives as long as memory that it gave.
+/// Any-thread. Lives as long as any memory that it allocated.
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  /// Whether all memory of the device comes from here.
+  /// Whether this allocator provides all memory of the device.
   virtual bool serves(const Device& device) const = 0;
-  /// Aligned as the device says; null where there is none. `native_stream`: of the device's driver, whose work uses the memory; null: it
-  /// has none.
+  /// Allocates memory with the device's alignment; null if memory is short. `native_stream`: the driver's
+  /// stream whose work will use the memory; null if the device has no streams.
   virtual void* alloc(const Device& device, uint64_t bytes, void* native_stream) = 0;
-  /// What alloc() gave for the device; the work that used it is done, or in that stream.
+  /// Frees memory that alloc() returned for the device. The work that used it is finished or is in that
+  /// stream.
   virtual void free(const Device& device, void* data) = 0;
 };
 

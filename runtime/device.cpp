@@ -19,7 +19,7 @@
 namespace ferrite::core::runtime {
 namespace {
 
-/// The tables behind a device's name.
+/// The runtime and the number that a device name refers to.
 struct FoundDevice {
   std::string kind;
   uint32_t number = 0;
@@ -42,7 +42,7 @@ Result<uint32_t> count_devices(const fe_runtime& runtime) {
   return out.count;
 }
 
-/// The providers of a device kind that compile anything, with their plugins.
+/// The providers that compile for a device kind, with their plugins.
 std::vector<plugin::Contributed<fe_provider>> providers_of(std::string_view kind,
                                                            const plugin::Backends& backends) {
   std::vector<plugin::Contributed<fe_provider>> found;
@@ -54,7 +54,7 @@ std::vector<plugin::Contributed<fe_provider>> providers_of(std::string_view kind
   return found;
 }
 
-/// The devices that there are, of all runtimes that are loaded, "cpu:0".
+/// The devices present, of all loaded runtimes: "cpu:0".
 std::vector<std::string> here(const plugin::Backends& backends) {
   std::vector<std::string> names;
   for (const auto& runtime : backends.runtimes()) {
@@ -66,16 +66,16 @@ std::vector<std::string> here(const plugin::Backends& backends) {
   return names;
 }
 
-// A page of the largest machines.
+// The largest page size of common machines.
 constexpr uint64_t largest_alignment = uint64_t{1} << 21;
 
-/// Of memory that no device is there to be asked about.
+/// The assumed alignment for a target without a device.
 constexpr uint64_t usual_alignment = 256;
 
-/// What errors are about.
+/// The subject of errors.
 std::string place_of(const std::string& names) { return names.empty() ? "device" : "device " + names; }
 
-/// The kinds that are known, by whether there is a device of them here: names, and names with what is said of those that are not.
+/// The known device kinds, by whether a device is present: names, and for absent ones also the reason.
 struct Kinds {
   std::vector<std::string_view> all;
   std::vector<std::string> here, absent;
@@ -90,7 +90,7 @@ Kinds known_kinds(const plugin::Backends& backends) {
       kinds.here.emplace_back(kind);
       continue;
     }
-    // The first thing that was looked for stands for the others.
+    // The text lists everything that was tried; the first item is enough here.
     const std::string said = count ? "no device" : count.error().text;
     kinds.absent.push_back(fmt::format("{} ({})", kind, said.substr(0, said.find("; "))));
   }
@@ -104,13 +104,13 @@ Kinds known_kinds(const plugin::Backends& backends) {
   return kinds;
 }
 
-/// The runtime of a kind that something compiles for.
+/// The runtime of a kind for which something compiles.
 Result<void> find_kind(FoundDevice& found, const plugin::Backends& backends) {
   for (const auto& runtime : backends.runtimes())
     if (abi::view(runtime.table->id) == found.kind) found.runtime = runtime.table;
   if (!found.runtime) {
     auto kinds = known_kinds(backends);
-    // Where something compiles for it, and nothing that is enabled runs it.
+    // A provider compiles for this kind, but no enabled plugin has a runtime for it.
     std::erase(kinds.all, found.kind);
     return error(FE_EINVALID, "FE-D01", "there is no such device; there are {}{}{}{}",
                  fmt::join(kinds.here, ", "),
@@ -123,7 +123,7 @@ Result<void> find_kind(FoundDevice& found, const plugin::Backends& backends) {
   return {};
 }
 
-/// The kind and the number that a name is of.
+/// Splits a name into kind and number.
 Result<FoundDevice> read_name(const std::string& name) {
   FoundDevice found;
   auto colon = name.find(':');
@@ -133,19 +133,20 @@ Result<FoundDevice> read_name(const std::string& name) {
     auto [after, fault] = std::from_chars(begin, end, found.number);
     if (begin == end || after != end || (fault != std::errc() && fault != std::errc::result_out_of_range))
       return error(FE_EINVALID, "FE-D01", "a device is a kind and a number, as in 'cpu:0'");
-    if (fault != std::errc()) found.number = UINT32_MAX;  // there are never so many
+    // Too large for a number: treat it as a device that does not exist.
+    if (fault != std::errc()) found.number = UINT32_MAX;
   }
   if (name.empty())
     return error(FE_EINVALID, "FE-D01", "none is named; give --device or the manifest's 'device'");
   if (found.kind == interpreter_name)
     return colon == std::string::npos
-               ? error(FE_EINVALID, "FE-D01", "the interpreter stands alone: name no device beside it")
+               ? error(FE_EINVALID, "FE-D01", "the interpreter runs alone: name no other device")
                : error(FE_EINVALID, "FE-D01", "there is one interpreter, and it has no number: write '{}'",
                        interpreter_name);
   return found;
 }
 
-/// Whether there is a device of the number that was found.
+/// FE-D01 if the device's number does not exist.
 Result<void> check_number(const FoundDevice& found, const plugin::Backends& backends) {
   const auto count = count_devices(*found.runtime);
   if (count && found.number < *count) return {};
@@ -169,7 +170,8 @@ Result<FoundDevice> find_device(const std::string& name, const plugin::Backends&
   return found;
 }
 
-/// The first target that can be the last device of a program, or the first device number 0 of all runtimes; null where there is none.
+/// A device that can be the last one of a program: the first suitable target, else the first device number 0
+/// of any runtime; null if there is none.
 std::shared_ptr<Device> open_for_the_rest(const plugin::Backends& backends, std::span<const Target> targets) {
   for (const auto& target : targets) {
     auto device = Device::open(target, backends);
@@ -182,7 +184,7 @@ std::shared_ptr<Device> open_for_the_rest(const plugin::Backends& backends, std:
   return nullptr;
 }
 
-/// The target in the place of the device that is named.
+/// Opens the target that replaces the named device.
 Result<std::shared_ptr<Device>> open_as(const Target& target, const std::string& name,
                                         const plugin::Backends& backends) {
   const auto named = read_name(name);
@@ -190,7 +192,7 @@ Result<std::shared_ptr<Device>> open_as(const Target& target, const std::string&
   return Device::open(target, backends, named->number);
 }
 
-/// FE-P68 where what the target wishes of rows is no wish.
+/// FE-P68 if the row padding that the target requests is invalid.
 Result<void> check_row_padding(const Compiler& compiler) {
   const auto& target = compiler.target;
   if (target.row_alignment == 0 ||
@@ -205,8 +207,8 @@ Result<void> check_row_padding(const Compiler& compiler) {
                   largest_alignment, FE_MOST_ROW_PADDING_PERCENT));
 }
 
-/// What is taken, as declared, without what failed or was declined when the target was measured: the table of this target is
-/// looked for beside the plugin's library.
+/// Finds the coverage of a provider: what it declares, minus the cells that failed or declined in the
+/// measured table of this target, which is searched next to the plugin's library.
 Result<void> find_coverage(Compiler& compiler, const std::string& description) {
   const auto& plugin = *compiler.plugin;
   auto coverage = runtime::Coverage::declared(compiler.target.capabilities);
@@ -272,7 +274,8 @@ Result<std::shared_ptr<Device>> Device::open(const Target& target, const plugin:
   device->slots = abi::read(found.runtime);
   device->kind = found.kind;
   const auto count = count_devices(*found.runtime);
-  // Memory of its own is laid out alike whether a device is here or not, so that packages are the same everywhere.
+  // Use the same defaults for separate memory whether or not a device is present, so that packages are the
+  // same on every machine.
   if (!count || *count == 0 || !device->describe() || !device->host_memory) {
     device->host_memory = false;
     device->alignment = usual_alignment;
@@ -329,11 +332,13 @@ Result<void> Device::open_targets(const plugin::Backends& backends) {
       log::print("plugins", "provider {} is left out: {}", compiler.id, fault->message());
       continue;
     }
-    compilers.push_back(std::move(compiler));  // whose target is closed with the device from here on
+    compilers.push_back(std::move(compiler));  // the destructor closes its target from now on
     FE_CHECK(check_row_padding(compilers.back()));
     FE_CHECK(find_coverage(compilers.back(), description));
   }
+  // There was at least one provider, so `fault` is set.
   if (compilers.empty()) return *fault;
+  // The plugin enabled last goes first. Code generators go before the others, as generators() expects.
   std::reverse(compilers.begin(), compilers.end());
   std::stable_partition(compilers.begin(), compilers.end(),
                         [](const Compiler& c) { return c.takes_kernels() && !c.is_library(); });
@@ -341,15 +346,16 @@ Result<void> Device::open_targets(const plugin::Backends& backends) {
 }
 
 Result<void> Device::find_numbers() {
-  // The first one's count most: they are stated last.
+  // Apply the first generator last, so that its numbers win.
   for (const auto& compiler : std::views::reverse(generators())) {
     auto stated = abi::read(compiler.target.numbers);
+    // Local memory follows below: there the smallest value counts, not the first.
     stated.local_bytes = 0;
     if (auto done = state(numbers, stated); !done)
       return core::at(compiler.plugin->id,
                       error(FE_EINTERNAL, "FE-P69", "provider '{}': {}", compiler.id, done.error().text));
   }
-  // Whichever takes a kernel has room for what is local to it.
+  // Any of the generators may compile a kernel, so the smallest local memory of all counts.
   const auto local = std::ranges::find(number_table, &TargetNumbers::local_bytes, &Number::value);
   if (const auto least = std::ranges::min_element(
           generators(), {}, [](const Compiler& compiler) { return compiler.target.local_bytes; });
@@ -363,7 +369,7 @@ Result<void> Device::find_numbers() {
 }
 
 std::string Device::refusal(const std::string& target) const {
-  const auto slots = abi::read(runtime);  // the slot is not in tables of the first revision
+  const auto slots = abi::read(runtime);  // tables of the first revision lack the slot
   if (!slots.accept) return target == description ? "" : "it was compiled for another device";
   abi::Call call;
   auto args = abi::sized<fe_accept_args>();
@@ -408,7 +414,7 @@ Result<Devices> open_devices(const std::string& names, const plugin::Backends& b
       devices.push_back(std::move(*device));
       continue;
     }
-    // Others behind it take what it would have taken, where its plugins may be passed over.
+    // If its plugin may be skipped, leave the device out: later devices take its work.
     const auto providers = providers_of(kind_of(name), backends);
     const bool last = &name == &all.back();
     if (last || providers.empty() || std::ranges::any_of(providers, [](const auto& p) {
@@ -437,6 +443,7 @@ TargetNumbers numbers_of(const Devices& devices) {
   for (const auto& device : devices) {
     if (device->generators().empty()) continue;
     const auto& numbers = device->numbers.values;
+    // The first device that compiles loops decides; the next two lines are the exceptions.
     if (!result) result = numbers;
     result->local_bytes = std::min(result->local_bytes, numbers.local_bytes);
     if (result->activations == Activations::any) result->activations = numbers.activations;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a device is given through its runtime: memory, copies, streams and their recordings.
+// Work on a device through its runtime: memory, copies, streams and recordings.
 #include <algorithm>
 
 #include "core/support/abi/abi.h"
@@ -25,7 +25,7 @@ fe_event_args event_args(const Device& device, void* event, void* stream) {
   return args;
 }
 
-/// Calls a slot that gives nothing back; `code` and `what` are said where the plugin says nothing of its own.
+/// Calls a slot without results. `code` and `what` apply if the plugin sets no error of its own.
 template <typename Slot, typename Args>
 Result<void> invoke(const Device& device, Slot slot, const Args& args, const char* code, const char* what) {
   abi::Call call;
@@ -40,6 +40,8 @@ Result<void> invoke(const Device& device, Slot slot, const Args& args, const cha
 std::string Device::place() const { return fmt::format("{}:{}", kind, number); }
 
 Error Device::failed(Error error) const {
+  // A driver reports a lost device as an ordinary failure of some call. Ask for the status, so that the error
+  // says that a retry is useless.
   if (!slots.device_status || error.code == "FE-D06") return error;
   abi::Call call;
   const auto args = device_args(*this, nullptr);
@@ -60,6 +62,7 @@ Error Device::failed(Error error) const {
 Result<void*> Device::alloc(int64_t bytes, void* stream) const {
   if (bytes <= 0) return static_cast<void*>(nullptr);
   const auto where = "device " + place();
+  // Refuse without asking: a driver that overcommits would fail only at the first access.
   if (capacity != 0 && static_cast<uint64_t>(bytes) > capacity)
     return at(where, error(FE_ENOMEM, "FE-D03",
                            "no memory for {} bytes, it has {}; use smaller sizes, or fewer threads", bytes,
@@ -124,6 +127,7 @@ Result<void*> Device::open_stream(void* native) const {
   args.native = native;
   auto out = abi::sized<fe_stream_out>();
   const int32_t status = plugin::invoke(*runtime, slots.stream_open, call, &args, &out);
+  // The default stream can replace a new one, but not the caller's.
   if (status == FE_EUNSUPPORTED && !native) return none;
   if (status == FE_OK) return out.stream;
   return at("device " + place(), failed(call.error(status, "FE-D22", "a stream could not be opened")));
@@ -207,6 +211,7 @@ Result<void*> Device::record(void* stream, const std::function<Result<void>()>& 
     const int32_t status = plugin::invoke(*runtime, slots.record_begin, call, &args, &out);
     if (status != FE_OK) return failed(call.error(status, "FE-D23", what));
   }
+  // Call record_end even if `body` fails: it returns the stream to its normal state.
   auto done = body();
   abi::Call call;
   auto out = abi::sized<fe_graph_out>();

@@ -16,15 +16,17 @@ namespace ferrite::core::runtime {
 
 namespace {
 
-/// FE-P67 where the kernel is said to need other launches than its code does, which says so in fe_function_out or fe_exec_out. `kernel`
-/// then has what the code reaches through its arguments.
+/// Compares the launch data of a kernel with those in fe_function_out or fe_exec_out. FE-P67 if the loaded
+/// code needs other launches. On success `kernel` records what the code reads and writes through its
+/// arguments.
 template <class Out>
 Result<void> take_needs(CompiledKernel& kernel, const Out& needs) {
   kernel.arguments.clear();
+  // The code states nothing: the kernel's own launch data stand.
   if (needs.tasks < 0) return {};
   if (!abi::readable<fe_argument_needs>(needs.arguments))
     return at(kernel.provenance,
-              error(FE_EINTERNAL, "FE-P67", "what its code says of its arguments cannot be read"));
+              error(FE_EINTERNAL, "FE-P67", "the argument requirements of its code cannot be read"));
   if (needs.tasks != kernel.tasks || needs.grain != kernel.grain ||
       needs.workspace_bytes != kernel.workspace_bytes)
     return at(kernel.provenance, error(FE_EINVALID, "FE-P67",
@@ -51,7 +53,7 @@ void Executable::plan_init() {
       for (auto& place : launches[number].arguments)
         if (place.kind == BufferSlot::Kind::persistent) look(place, number);
   };
-  // Blocks that runs read stay; they are numbered anew.
+  // Keep the blocks that runs read, and renumber them.
   std::vector<size_t> kept(persistent_.size(), nowhere);
   each_place(steps, [&](const BufferSlot& place, size_t) { kept[place.number] = 0; });
   for (const auto& place : output_slots)
@@ -62,7 +64,7 @@ void Executable::plan_init() {
     kept[k] = blocks.size();
     blocks.push_back(persistent_[k]);
   }
-  // The others live from the first launch of init that touches them to the last one.
+  // Blocks used only by init live from the first to the last launch of init that touches them.
   std::vector<std::vector<runtime::Lifetime>> lifetimes(devices.size());
   std::vector<size_t> life_of(persistent_.size(), nowhere);
   each_place(init, [&](const BufferSlot& place, size_t number) {
@@ -121,7 +123,7 @@ void Executable::unload_code() {
   modules_.clear();
 }
 
-/// What a device's runtime launches, one module a device.
+/// Loads the kernels that runtimes launch: one module per device.
 Result<void> Executable::load_modules(std::span<const std::string> blobs) {
   modules_.resize(devices.size());
   for (uint32_t d = 0; d < devices.size(); ++d) {
@@ -155,7 +157,7 @@ Result<void> Executable::load_modules(std::span<const std::string> blobs) {
       return at(kernel.provenance, call.error(status, "FE-D02", "a kernel is not in the loaded module"));
     kernel.function = out.function;
     FE_CHECK(take_needs(kernel, out));
-    // Who compiled it did not know what the driver makes of the code.
+    // Only the driver knows these after loading; the compiler's values take precedence.
     for (auto [known, said] : {std::pair{&kernel.registers, out.registers},
                                {&kernel.spills, out.spills},
                                {&kernel.shared_bytes, out.shared_bytes}})
@@ -164,7 +166,7 @@ Result<void> Executable::load_modules(std::span<const std::string> blobs) {
   return {};
 }
 
-/// What library providers launch themselves.
+/// Loads the kernels that library providers launch themselves.
 Result<void> Executable::load_libraries(std::span<const std::string> blobs) {
   for (size_t k = 0; k < kernels.size(); ++k) {
     auto& kernel = kernels[k];
@@ -199,6 +201,7 @@ Result<void> Executable::load_code(std::span<const std::string> blobs) {
   const auto begin = std::chrono::steady_clock::now();
   auto loaded = load_modules(blobs);
   if (loaded) loaded = load_libraries(blobs);
+  // The caller may retry with other blobs, so leave nothing half loaded.
   if (!loaded) unload_code();
   load_ms = milliseconds_since(begin);
   return loaded;
@@ -224,12 +227,13 @@ Result<void> Executable::check(const Launch& launch) const {
     return at(launch.provenance, Error{FE_EINVALID, "FE-P67", std::move(what), {}});
   };
   const auto& given = launch.arguments;
+  // A package is untrusted: check alignment, reachability and size of every argument before any launch.
   for (const BufferSlot& place : given)
     if (place.kind == BufferSlot::Kind::arena &&
         static_cast<uint64_t>(place.offset) %
                 std::min<uint64_t>(least_alignment, devices[place.device]->alignment) !=
             0)
-      return refuse(fmt::format("an argument lies at {}, where no buffer begins", place.offset));
+      return refuse(fmt::format("an argument lies at {}, where no buffer can begin", place.offset));
   if (launch.copy != no_copy) {
     const bool from_host = launch.copy == FE_COPY_TO_DEVICE, to_host = launch.copy == FE_COPY_TO_HOST;
     const bool of_peers = launch.copy == FE_COPY_PEER;
@@ -282,7 +286,8 @@ Result<void> Executable::prepare() {
   init_arena_bytes.resize(devices.size());
   FE_CHECK(check_launches());
   const auto loaded = std::chrono::steady_clock::now();
-  // Kernels may assume a buffer's alignment; a weight in a mapped file can lie anywhere.
+  // Kernels may rely on a buffer's alignment, but a weight in a mapped file can be anywhere: copy misaligned
+  // ones.
   constexpr uintptr_t alignment = least_alignment;
   aligned_constants_.resize(constants.size());
   for (size_t k = 0; k < constants.size(); ++k) {
@@ -295,6 +300,7 @@ Result<void> Executable::prepare() {
     constant.data = reinterpret_cast<const std::byte*>(start);
   }
   for (auto& block : persistent_) {
+    // At least one byte, so that an empty block has an address of its own.
     FE_TRY(block.data, alloc(block.device, std::max<int64_t>(block.bytes, 1)));
   }
   {
@@ -302,7 +308,7 @@ Result<void> Executable::prepare() {
     FE_CHECK(context.opened_);
     FE_CHECK(launch_all(init, {}, context));
   }
-  // Constants that only init read are not needed again.
+  // Release constants that only init reads.
   std::vector<bool> used(constants.size());
   for (const auto& step : steps)
     for (const auto& place : step.arguments)
@@ -315,6 +321,7 @@ Result<void> Executable::prepare() {
       constants[k].owned.reset();
       constants[k].data = nullptr;
     }
+  // Plan last: whether a kernel can be recorded is known only after loading.
   if (record_runs) recording_ = plan_recording();
   init_ms = milliseconds_since(loaded);
   return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The table of services that plugins get from the process that they run in.
+// The table of services that the host process provides to plugins.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace ferrite::core::plugin {
 
-/// Logging to standard error and the process's one pool of workers. Outlives the plugins that are created with it. Any-thread.
+/// Logging to standard error, and the process's one pool of workers. Must outlive the plugins created with
+/// it. Any-thread.
 std::unique_ptr<fe_host> make_host();
 
 }  // namespace ferrite::core::plugin

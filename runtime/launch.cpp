@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs of an executable: contexts, launches one by one, and what is said of those that fail.
+// Runs of an executable: contexts, launching step by step, and the errors of failed launches.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace ferrite::core::runtime {
 
 namespace {
 
-/// What a launch says of the indices that it checked.
+/// The words in which a launch reports a bad index.
 using ErrorWords = std::array<int64_t, FE_ERROR_WORDS>;
 
 using Bytes = std::span<const std::byte>;
@@ -28,10 +28,12 @@ Bytes bytes_at(const void* data, int64_t bytes) {
 }
 
 bool overlap(Bytes a, Bytes b) {
+  // std::less compares pointers into different allocations, which < does not allow.
   return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
 }
 
-/// Where the first byte between parts of an arena lies that is not `value`; empty: there is none.
+/// The position of the first byte between the parts of an arena that differs from `value`; empty if there is
+/// none.
 std::string first_beside(std::span<const Executable::ArenaPart> parts, Bytes arena, std::byte value) {
   for (size_t k = 0; k <= parts.size(); ++k) {
     const auto* const before = k > 0 ? &parts[k - 1] : nullptr;
@@ -42,7 +44,7 @@ std::string first_beside(std::span<const Executable::ArenaPart> parts, Bytes are
       if (arena[static_cast<size_t>(at)] == value) continue;
       std::vector<std::string> places;
       if (before)
-        places.push_back(fmt::format("{} behind the end of {}", counted(at - begin, "byte"), before->name));
+        places.push_back(fmt::format("{} after the end of {}", counted(at - begin, "byte"), before->name));
       if (behind) places.push_back(fmt::format("{} before {}", counted(end - at, "byte"), behind->name));
       return fmt::format("{}", fmt::join(places, " and "));
     }
@@ -50,7 +52,7 @@ std::string first_beside(std::span<const Executable::ArenaPart> parts, Bytes are
   return {};
 }
 
-/// Not of a lowering's call or a copy.
+/// False for a lowering's call and for a copy.
 bool is_kernel(const Launch& launch) { return launch.copy == no_copy && !launch.call.function; }
 
 }  // namespace
@@ -91,6 +93,8 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
     if (!is_done_here || !is_kernel(launch)) continue;
     fails = fails || executable_.may_fail(launch);
     const auto& kernel = executable_.kernels[launch.kernel];
+    // A negative offset means that the workspace is not in the memory plan: reserve the largest one after the
+    // arena. Launches of a device run in order, so they can share it.
     if (launch.workspace >= 0 || kernel.workspace_bytes == 0) continue;
     work.bytes = std::max(work.bytes, behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
   }
@@ -114,7 +118,8 @@ Executable::Context::~Context() {
   if (!recorded_.graphs.empty() || recorded_.staging || recorded_.stream) {
     const uint32_t d = executable_.recording_.device;
     const auto& device = *executable_.devices[d];
-    (void)device.synchronise(work_[d].stream);  // what it says was said to who ran it
+    // Wait before freeing: the last replay may still be running.
+    (void)device.synchronise(work_[d].stream);  // its error was already reported to the caller of the run
     for (const auto& recorded : recorded_.graphs) device.free_graph(recorded.graph);
     device.host_free(recorded_.staging);
     device.close_stream(recorded_.stream);
@@ -124,13 +129,14 @@ Executable::Context::~Context() {
     for (void* data : {work_[d].arena, work_[d].errors}) executable_.free(d, data, work_[d].stream);
     device.close_stream(work_[d].stream);
   }
-  // When none of the streams is left that may have waited for one.
+  // Close events only after all streams are closed, as a stream may be waiting for another device's event.
   for (uint32_t d = 0; d < work_.size(); ++d) executable_.devices[d]->close_event(work_[d].event);
 }
 
 void Executable::Context::Work::add_source(const void* from, int64_t bytes) {
   const auto source = bytes_at(from, bytes);
-  // A context whose runs return early waits seldom, and copies from the same places in each.
+  // A context whose runs return early rarely waits, and copies from the same memory in each run: record each
+  // source only once.
   const bool known = std::ranges::any_of(
       sources, [&](Bytes other) { return other.data() == source.data() && other.size() == source.size(); });
   if (!known) sources.push_back(source);
@@ -172,7 +178,7 @@ Result<std::string> Executable::Context::written_beside(std::byte value) const {
       arena = copied;
     }
     if (auto place = first_beside(executable_.arena_parts[d], arena, value); !place.empty())
-      return fmt::format("memory of {} that is nobody's is written, first {}", device.place(), place);
+      return fmt::format("memory of {} outside of every buffer was written, first {}", device.place(), place);
   }
   return std::string();
 }
@@ -192,6 +198,7 @@ Result<void*> Executable::alloc(uint32_t device, int64_t bytes, void* stream) co
   const Device& owner = *devices[device];
   if (!allocator || !allocator->serves(owner)) return owner.alloc(bytes, stream);
   if (bytes <= 0) return static_cast<void*>(nullptr);
+  // An allocator outside Ferrite knows the driver's handle only, not the runtime's stream object.
   void* const native = owner.has_streams() ? owner.native(FE_NATIVE_STREAM, stream) : nullptr;
   void* const data = allocator->alloc(owner, static_cast<uint64_t>(bytes), native);
   const auto where = "device " + owner.place();
@@ -200,7 +207,8 @@ Result<void*> Executable::alloc(uint32_t device, int64_t bytes, void* stream) co
               error(FE_ENOMEM, "FE-D03",
                     "the session's allocator has no memory for {} bytes; free memory, or use smaller sizes",
                     bytes));
-  // It may be the memory of work that the device's own stream has still to do, and other streams use it.
+  // The memory may still be in use by work queued on the device's default stream, while other streams will
+  // use it from now on.
   if (auto done = stream || !owner.has_streams() ? Result<void>() : owner.synchronise(nullptr); !done) {
     allocator->free(owner, data);
     return std::move(done.error());
@@ -228,6 +236,7 @@ Result<void> Executable::copy(uint32_t device, uint32_t direction, void* to, con
 Error Executable::of_pending(Error failed, std::span<const Launch> launches, size_t end, uint32_t device,
                              const Context& context) const {
   if (!failed.where.empty()) return failed;
+  // Queued work reports its failure at a later call, so any launch that was not waited for may be the cause.
   std::vector<std::string_view> pending;
   for (size_t k = context.work_[device].waited; k < end; ++k)
     if (is_kernel(launches[k]) && kernels[launches[k].kernel].device == device)
@@ -256,6 +265,7 @@ Result<void> Executable::wait(std::span<const Launch> launches, size_t end, Cont
 Result<void> Executable::put_behind(std::span<const Launch> launches, size_t end, uint32_t later,
                                     uint32_t earlier, Context& context) const {
   const auto& work = context.work_[earlier];
+  // Without events only the host can order the work of two devices.
   if (!work.event) return wait(launches, end, context);
   auto done = devices[earlier]->record_event(work.event, work.stream);
   if (done) done = devices[later]->wait_for_event(work.event, context.work_[later].stream);
@@ -274,7 +284,7 @@ Result<void> Executable::wait_for_sources(std::span<const Launch> launches, size
   const auto& places = step.arguments;
   const auto is_read = [&](Bytes written) {
     for (uint32_t d = 0; d < devices.size(); ++d) {
-      if (step.copy != no_copy && d == step.device) continue;  // in the order of one stream
+      if (step.copy != no_copy && d == step.device) continue;  // the stream already orders them
       if (std::ranges::any_of(context.work_[d].sources, [&](Bytes from) { return overlap(from, written); }))
         return true;
     }
@@ -284,6 +294,7 @@ Result<void> Executable::wait_for_sources(std::span<const Launch> launches, size
     if (step.copy != no_copy) return k == 1;
     if (step.call.function) return k >= step.call.reads;
     const auto& said = kernels[step.kernel].arguments;
+    // If the code does not state its accesses, assume that it writes.
     return said.empty() || said[k].written != 0;
   };
   bool waits = false;
@@ -322,7 +333,8 @@ Error Executable::bad_index(const Launch& launch, std::span<const int64_t> words
   const auto size = words[2], flags = words[3];
   if (!(flags & FE_BAD_INDEX_TOLD))
     return at(launch.provenance, error(FE_EINVALID, "FE-X10", "an index is out of range"));
-  // The code does not say which of the kernel's dims it is; several may have the size.
+  // The code does not tell which of the kernel's dims it is, and several may have this size: list all of
+  // them.
   std::vector<std::string> dims;
   for (const auto& checked : kernels[launch.kernel].checked_dims) {
     if (checked.size != size || checked.argument >= launch.arguments.size()) continue;
@@ -352,7 +364,9 @@ Result<void> Executable::launch_all(std::span<const Launch> launches, const Buff
                                     Context& context) const {
   if (launches.empty()) return {};
   for (auto& work : context.work_) work.waited = 0;
+  // Clear the error words first: a kernel writes them only if an index is bad.
   FE_CHECK(move_words(launches, FE_COPY_TO_DEVICE, context));
+  // Waiting after each launch attributes times and errors to the launch that caused them.
   const bool waits = context.times_ || log::enabled(launch_channel);
   for (size_t k = 0; k < launches.size(); ++k) {
     if (!waits) {
@@ -377,6 +391,7 @@ Result<void> Executable::launch(std::span<const Launch> launches, size_t number,
   std::vector<void*> pointers(step.arguments.size());
   for (size_t k = 0; k < pointers.size(); ++k) pointers[k] = address(step.arguments[k], buffers, context);
   const auto device = device_of(step);
+  // Only these steps write host memory, which an asynchronous copy may still be reading.
   if (!device || devices[*device]->host_memory || step.copy == FE_COPY_TO_HOST)
     FE_CHECK(wait_for_sources(launches, number, pointers, context));
   if (step.copy != no_copy) return launch_copy(launches, number, pointers[0], pointers[1], context);
@@ -391,8 +406,9 @@ Result<void> Executable::launch_copy(std::span<const Launch> launches, size_t nu
   const bool of_peers = step.copy == FE_COPY_PEER;
   const auto& device = *devices[step.device];
   auto& work = context.work_[step.device];
-  // The memory of a device is used in the order of its stream, by its peers as well: a copy is behind what made its source, and what the
-  // giver goes on with, in this run or a later one, is behind the copy.
+  // A device's memory is used in the order of its own stream, by its peers too. So a copy must wait for the
+  // work that produced its source, and later work of the giving device (of this run or a later one) must wait
+  // for the copy.
   if (of_peers) FE_CHECK(put_behind(launches, number, step.device, giver_of(step), context));
   auto copied = device.copy(step.copy, to, from, step.arguments[0].bytes, work.stream,
                             of_peers ? devices[giver_of(step)].get() : nullptr);
@@ -441,6 +457,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
   args.workers = workers_of(d);
   args.stream = stream;
   args.native_stream = native_stream;
+  // Each launch has words of its own, so one copy after the last launch shows which of them failed.
   if (work.errors)
     args.error = static_cast<ErrorWords*>(work.errors)[number].data();
   else if (devices[d]->host_memory)
@@ -452,7 +469,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
                              : plugin::invoke(runtime, devices[d]->slots.launch, call, &args, &out);
   if (status != FE_OK) {
     auto failed = devices[d]->failed(call.error(status, "FE-D04", "the launch failed"));
-    // Of a device that is lost, the launch only tells of what was given to it before.
+    // A launch on a lost device only reports the failure of earlier work.
     if (failed.code == "FE-D06") return of_pending(std::move(failed), launches, number + 1, d, context);
     return at(kernel.provenance, std::move(failed));
   }
@@ -468,11 +485,13 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
   FE_TRY(context.recorded_.replayed, replay(context, buffers));
   if (!context.recorded_.replayed)
     if (auto done = launch_all(steps, buffers, context); !done) {
+      // The queued work uses the caller's memory: wait for it before returning the error.
       abandon(context);
       return done;
     }
   for (size_t k = 0; k < output_slots.size(); ++k) {
     const auto& place = output_slots[k];
+    // The kernel has already written this output to the caller's memory.
     if (place.kind == BufferSlot::Kind::output && place.number == k) continue;
     const void* from = address(place, buffers, context);
     if (memory_of_ports() != host) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is said of a compiled kernel beside its code.
+// Checks the launch data that accompany a compiled kernel.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace ferrite::core::runtime {
 
-/// Why no kernel can be launched with these: negative tasks, grain or workspace, or more workspace of a worker than any machine
-/// has. Of a kernel that is known also no tasks where it has points, or more than points of all its statements. Empty where one
-/// can. Whoever says them, a provider, a package or a file of the cache, is asked the same.
+/// Why a kernel with these launch data cannot be launched: negative tasks, grain or workspace, or a workspace
+/// per worker larger than any machine's memory. If the kernel is given, also no tasks although it has points,
+/// or more tasks than its statements have points together. Empty if it can. Data from a provider, a package
+/// or a cache file all go through this check.
 std::string unfit(int64_t tasks, int64_t grain, int64_t workspace_bytes,
                   const loop::Kernel* kernel = nullptr);
 

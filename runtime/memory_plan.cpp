@@ -10,12 +10,13 @@ namespace ferrite::core::runtime {
 
 namespace {
 
-/// Bytes of the arena, from `begin` to before `end`.
+/// Bytes of the arena in [begin, end).
 struct Range {
   int64_t begin, end;
 };
 
-/// Ranges that are taken. Those that overlap or touch are one, so that buffers beside each other cost what one does.
+/// Occupied ranges. Overlapping or adjacent ranges are merged, so that a row of neighbours costs as much as
+/// one buffer.
 class Taken {
  public:
   void add(Range range) {
@@ -33,11 +34,12 @@ class Taken {
   }
 
  private:
-  std::map<int64_t, int64_t> ends_;  // by begin
+  std::map<int64_t, int64_t> ends_;  // end by begin
 };
 
-/// Where lifetimes that have their place lie, found by the steps at which they are alive without a look at the others: in one segment
-/// tree over the steps lie those that are alive at a step, in another one those that begin at some steps.
+/// The ranges of buffers that already have offsets, indexed by the steps at which they live. Two segment
+/// trees over the steps avoid a scan of all buffers: one finds the buffers alive at a given step, the other
+/// those that begin within a range of steps.
 class Placed {
  public:
   explicit Placed(std::span<const Lifetime> lifetimes) {
@@ -51,14 +53,14 @@ class Placed {
     cover(life.first, life.last + 1, [&](size_t node) { covering_[node].add(range); });
   }
 
-  /// Appends what those have that are alive at a step of `life`, in no order.
+  /// Appends the ranges of all buffers that live at a step of `life`, unordered.
   void find(const Lifetime& life, std::vector<Range>& found) const {
     for (size_t node = life.first + steps_; node > 0; node /= 2) covering_[node].append_to(found);
     cover(life.first + 1, life.last + 1, [&](size_t node) { beginning_[node].append_to(found); });
   }
 
  private:
-  /// The nodes that are the steps from `begin` to before `end` together.
+  /// Visits the O(log n) nodes that together cover the steps in [begin, end).
   template <class Use>
   void cover(size_t begin, size_t end, const Use& use) const {
     for (begin += steps_, end += steps_; begin < end; begin /= 2, end /= 2) {
@@ -81,6 +83,7 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment) {
   };
   std::vector<size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), size_t{0});
+  // Stable, so that equal sizes keep the order of the lifetimes and plans are reproducible.
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The memory plan: where the buffers that live between kernels lie in one arena.
+// The memory plan: offsets in one arena for the buffers that live between kernels.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@ struct Lifetime {
 };
 
 struct MemoryPlan {
-  std::vector<int64_t> offsets;  ///< bytes, one a lifetime
-  int64_t bytes = 0;             ///< of the arena
-  int64_t sum = 0;               ///< of all buffers, without reuse
+  std::vector<int64_t> offsets;  ///< in bytes, one per lifetime
+  int64_t bytes = 0;             ///< size of the arena
+  int64_t sum = 0;               ///< total size of all buffers, without reuse
 };
 
-/// Offsets such that buffers alive at the same step do not overlap: the largest buffer first, each into the lowest gap that
-/// fits (the "greedy by size" strategy of Pisarchyk and Lee, 2020). Offsets are multiples of `alignment`.
+/// Chooses offsets such that buffers that are alive at the same step do not overlap: largest buffer first,
+/// each into the lowest gap that fits ("greedy by size", Pisarchyk and Lee, 2020). Offsets are multiples of
+/// `alignment`.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment);
 
 }  // namespace ferrite::core::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Inputs and outputs of models as files declare them.
+// The inputs and outputs that a model file declares.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace ferrite::core {
 
-/// An input or output of a model before shapes are known: -1 and a name ("" = anonymous) for a dim that is not fixed.
+/// An input or output of a model before shapes are known. A dim that is not fixed is -1, with a name ("" =
+/// anonymous).
 struct ModelPort {
   std::string name;
   DType dtype = DType::none;

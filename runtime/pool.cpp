@@ -18,7 +18,8 @@
 namespace ferrite::core::runtime {
 namespace {
 
-// About 20 microseconds of spinning before a worker parks: longer than the gap between two kernels of a model.
+// About 20 microseconds of spinning before a worker parks: longer than the gap between two kernels of a
+// model.
 constexpr int spins_before_parking = 4000;
 
 void pause() {
@@ -67,8 +68,8 @@ void Pool::grow(int64_t workers) {
 void Pool::work(int64_t worker, Bed& bed) {
   inside_parallel_for = true;
   uint64_t seen = 0;
-  // An odd generation is a running job, an even one none. A job for fewer workers is no news: those beyond its limit neither
-  // spin for it nor are woken, and leave their processors to whoever else has work.
+  // An odd generation means that a job is running. A job with a limit is no news for workers beyond the
+  // limit: they are neither woken nor spin for it, which leaves their processors to other work.
   auto is_news = [&] {
     uint64_t now = generation_.load();
     return stopping_.load() || (now != seen && now % 2 == 1 && worker < job_.limit.load());
@@ -86,8 +87,9 @@ void Pool::work(int64_t worker, Bed& bed) {
     }
     if (stopping_.load()) return;
     seen = generation_.load();
-    // Announce first, then look again: the caller ends the generation first, then waits for the announced. So a worker that
-    // comes late either is waited for or sees that it is late, and the job's fields change only while nobody reads them.
+    // Announce first, then check again. The caller ends the generation first and then waits for announced
+    // workers. So a late worker is either waited for or notices that it is late, and the job's fields change
+    // only while no worker reads them.
     job_.active.fetch_add(1);
     if (seen % 2 == 1 && generation_.load() == seen && worker < job_.limit.load()) drain(worker);
     job_.active.fetch_sub(1);
@@ -118,10 +120,10 @@ void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* conte
   job_.context = context;
   job_.fn = fn;
   job_.count = count;
-  // A quarter of a fair share of what is left, so that the last ranges are short: they even out what ranges cost, and other load on
-  // the machine. Polychronopoulos and Kuck, "Guided self-scheduling" (1987), with a part of a share as in Hummel et al.,
-  // "Factoring" (1992).
-  constexpr int64_t most_ranges = 32;  // of a worker, about
+  // A range takes a quarter of a worker's even part of the remaining items. The last ranges are therefore
+  // short and balance differing costs and other load on the machine. Polychronopoulos and Kuck, "Guided
+  // self-scheduling" (1987), with a fraction per range as in Hummel et al., "Factoring" (1992).
+  constexpr int64_t most_ranges = 32;  // upper bound per worker, roughly
   job_.shares = 4 * wanted;
   job_.least = std::max(grain, count / (wanted * most_ranges));
   job_.limit.store(wanted);
@@ -141,7 +143,7 @@ void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* conte
 int64_t workers_for(int64_t threads, bool runs) {
   auto& pool = Pool::process();
   const int64_t processors = Pool::processors();
-  // Once: then they are there.
+  // Warn only once: afterwards the workers exist.
   if (runs && threads > processors && threads > pool.workers())
     log::warn("kernels", error(FE_EINVALID, "FE-X40",
                                "{} threads are asked for, and this process may use {}: they take turns, "

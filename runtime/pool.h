@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The process's one thread pool: spin, then park. The caller is worker 0.
+// The one thread pool of the process. Idle workers spin, then park. The caller is worker 0.
 #pragma once
 
 #include <atomic>
@@ -12,29 +12,31 @@
 
 namespace ferrite::core::runtime {
 
-/// parallel_for from several threads at once is served one after the other; a call of one range, and a nested one, runs at once on its
-/// caller alone. Kernels are compiled by it as well, so a launch may wait for those of another program.
+/// Calls of parallel_for from several threads run one after the other. A call with a single range, and a
+/// nested call, runs on its caller immediately. Kernels are compiled on the pool as well, so a launch may
+/// wait for the compilation of another program.
 class Pool {
  public:
   using Function = void (*)(void* context, int64_t begin, int64_t end, int64_t worker);
 
-  /// The pool of this process, started when first used with as many workers as it has processors.
+  /// The pool of this process, started at first use with one worker per processor.
   static Pool& process();
 
   explicit Pool(int64_t workers);
   ~Pool();
   Pool(const Pool&) = delete;
 
-  /// Processors that this process may run on; a machine may have more.
+  /// The number of processors on which this process may run, which can be fewer than the machine has.
   static int64_t processors();
 
-  /// Workers that exist, the caller counted.
+  /// The number of workers, including the caller.
   int64_t workers() const { return workers_.load(); }
-  /// Starts threads until there are at least this many workers; waits for a parallel_for that runs. Not from inside of one.
+  /// Starts threads until there are at least this many workers. Waits for a running parallel_for, so it must
+  /// not be called from one.
   void grow(int64_t workers);
 
-  /// Calls fn for disjoint ranges that cover [0, count), on at most `limit` workers (0 = all); every range but the last has at
-  /// least `grain` items. Returns when all are done. `fn` must not throw.
+  /// Calls fn for disjoint ranges that cover [0, count), on at most `limit` workers (0: all). Each range
+  /// except the last has at least `grain` items. Returns when all are done. `fn` must not throw.
   void parallel_for(int64_t count, int64_t grain, int64_t limit, void* context, Function fn);
 
  private:
@@ -42,13 +44,13 @@ class Pool {
     void* context = nullptr;
     Function fn = nullptr;
     int64_t count = 0;
-    int64_t shares = 1;  ///< a range is one of so many of what is left
-    int64_t least = 1;   ///< items of a range
+    int64_t shares = 1;  ///< a range takes 1/shares of the remaining items
+    int64_t least = 1;   ///< minimum items of a range
     std::atomic<int64_t> limit{0};
     std::atomic<int64_t> next{0};
     std::atomic<int64_t> active{0};
   };
-  /// Where one worker waits when it has spun for nothing.
+  /// Where a worker parks after spinning in vain.
   struct Bed {
     std::atomic<bool> parked{false};
     std::condition_variable wake;
@@ -57,7 +59,7 @@ class Pool {
   void drain(int64_t worker);
 
   std::vector<std::thread> threads_;  // guarded by callers_
-  std::deque<Bed> beds_;              // of worker 1, 2, ...; likewise
+  std::deque<Bed> beds_;  // of workers 1, 2, ...; guarded by callers_; a deque never moves its elements
   std::atomic<int64_t> workers_{1};
   std::mutex callers_;
   Job job_;
@@ -66,8 +68,9 @@ class Pool {
   std::mutex mutex_;
 };
 
-/// How many workers of the process' pool a program has that asks for `threads`, 0 for all that there are; as many are started.
-/// `runs`: it runs in this process: FE-X40, a warning, where there have to be more of them than processors.
+/// The number of pool workers for a program that asks for `threads` (0: all); starts them. `runs`: the
+/// program runs in this process; then FE-X40, a warning, if it asks for more workers than there are
+/// processors.
 int64_t workers_for(int64_t threads, bool runs);
 
 }  // namespace ferrite::core::runtime

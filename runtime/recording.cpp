@@ -13,8 +13,8 @@ namespace ferrite::core::runtime {
 namespace {
 
 constexpr int64_t staging_alignment = 256;
-constexpr int64_t most_staged = int64_t{64} << 20;  // the driver's own way with larger copies is no slower
-constexpr int64_t word_bytes = FE_ERROR_WORDS * int64_t{8};  // a launch's words of errors
+constexpr int64_t most_staged = int64_t{64} << 20;  // for larger copies the driver's own staging is as fast
+constexpr int64_t word_bytes = FE_ERROR_WORDS * int64_t{8};  // error words of one launch
 
 int64_t take(RecordingPlan& plan, int64_t bytes) {
   const int64_t offset = plan.bytes;
@@ -63,6 +63,8 @@ RecordingPlan Executable::plan_recording() const {
     checks = checks || may_fail(step);
     if (is_copy && step.copy != FE_COPY_ON_DEVICE) {
       const auto& from = step.arguments[0];
+      // A replay copies from staging memory that the host fills beforehand, so the source must not depend on
+      // the replay itself.
       if (step.copy == FE_COPY_TO_DEVICE && from.kind != BufferSlot::Kind::input &&
           from.kind != BufferSlot::Kind::constant)
         return prevented(step.provenance, "host", "the device gets back what it gave to the host");
@@ -76,6 +78,8 @@ RecordingPlan Executable::plan_recording() const {
     for (uint32_t argument = 0; argument < step.arguments.size(); ++argument) {
       const auto& place = step.arguments[argument];
       if (!is_port(place)) continue;
+      // Only launches by the runtime can be rebound to other addresses; copies and libraries keep the
+      // recorded ones.
       if (is_copy || is_library) {
         if (std::ranges::find(plan.fixed, port_of(place)) == plan.fixed.end())
           plan.fixed.push_back(port_of(place));
@@ -117,7 +121,8 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
     if (recorded.refused) return false;
     std::vector<void*> places;
     for (const size_t k : plan.fixed) places.push_back(port(k));
-    // The first run makes ready what is made ready once. A port that is elsewhere in each run is not worth recording.
+    // Record only if recent runs used the same addresses: the first run also does one-time preparation, and a
+    // port whose address changes in every run would need a recording per run.
     if (std::ranges::find(recorded.places, places) == recorded.places.end()) {
       recorded.places.insert(recorded.places.begin(), std::move(places));
       recorded.places.resize(std::min(recorded.places.size(), most_recordings));
@@ -137,6 +142,7 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
   for (const auto& use : plan.uses)
     if (graph.bound[use.port] != port(use.port))
       rebindings.push_back({use.launch, use.argument, port(use.port)});
+  // Rebindings stay in the graph, so record which pointers it has now.
   for (size_t k = 0; k < graph.bound.size(); ++k) graph.bound[k] = port(k);
   for (const auto& staged : plan.staged) {
     const auto& from = steps[staged.step].arguments[0];
@@ -144,11 +150,13 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
       std::memcpy(recorded.staging + staged.offset, address(from, buffers, context),
                   static_cast<size_t>(from.bytes));
   }
+  // Every launch of the replay counts as pending until the next wait.
   work.waited = 0;
   if (auto given = device.replay(graph.graph, work.stream, rebindings); !given) {
-    recorded.failed = true;  // which pointers it has is not known
+    recorded.failed = true;  // the pointers in the graph are unknown now
     return of_pending(std::move(given.error()), steps, steps.size(), plan.device, context);
   }
+  // With staged copies the host must wait, to copy the results out of the staging memory.
   if (context.early_ && plan.bytes == 0) return true;
   FE_CHECK(wait(steps, steps.size(), context));
   for (const auto& staged : plan.staged) {
@@ -173,7 +181,7 @@ Result<void> Executable::record(Context& context, const Buffers& buffers) const 
                       recording_.bytes));
     std::memset(recorded.staging, 0, static_cast<size_t>(recording_.bytes));
   }
-  // What others give to a stream of theirs is not to be recorded.
+  // Record on a separate stream, because work that the caller gives to its own stream must not be recorded.
   if (work.borrowed && !recorded.stream) {
     FE_TRY(recorded.stream, device.open_stream(nullptr));
   }
@@ -184,7 +192,7 @@ Result<void> Executable::record(Context& context, const Buffers& buffers) const 
   FE_TRY(made.graph, device.record(stream, [&] { return record_steps(context, buffers, stream); }));
   recorded.graphs.insert(recorded.graphs.begin(), std::move(made));
   if (recorded.graphs.size() > most_recordings) {
-    FE_CHECK(device.synchronise(work.stream));  // which may still run it
+    FE_CHECK(device.synchronise(work.stream));  // it may still be running the graph
     device.free_graph(recorded.graphs.back().graph);
     recorded.graphs.pop_back();
   }

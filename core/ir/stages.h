@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The stages of the way from model to machine code, in their order: the one table of stages and hooks.
+// The one table of the stages and hooks from model to machine code, in their order.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace ferrite::core {
 /// The representation that a stage works on.
 enum class Form : uint8_t { graph, loops, schedule, code };
 
-/// A hook runs the passes that plugins have for it, and nothing else; its name is the phase of these passes.
+/// A hook only runs plugins' passes; its name is the phase of these passes.
 enum class Hook : bool { no, yes };
 
 struct StageInfo {
   std::string_view name;
-  Form form = Form::graph;  ///< before the stage
+  Form form = Form::graph;  ///< at the start of the stage
   Hook hook = Hook::no;
 };
 
@@ -46,7 +46,7 @@ inline constexpr StageInfo stage_table[] = {
 
 namespace detail {
 
-/// The names of the stages of the table that `wanted` takes.
+/// The names of the stages for which `wanted` returns true.
 template <auto wanted>
 consteval auto names_where() {
   constexpr auto count = static_cast<size_t>(std::ranges::count_if(stage_table, wanted));
@@ -60,10 +60,10 @@ consteval auto names_where() {
 }  // namespace detail
 
 inline constexpr auto stage_names = detail::names_where<[](const StageInfo&) { return true; }>();
-/// The phases at which passes of plugins run.
+/// The phases in which passes of plugins run.
 inline constexpr auto phase_names =
     detail::names_where<[](const StageInfo& s) { return s.hook == Hook::yes; }>();
-/// Those at which they see a graph: rules run there.
+/// The phases whose passes work on the graph; rules run in these.
 inline constexpr auto graph_phase_names =
     detail::names_where<[](const StageInfo& s) { return s.hook == Hook::yes && s.form == Form::graph; }>();
 

@@ -43,9 +43,10 @@ Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registr
 
 namespace {
 
-constexpr size_t most_depth = 64;  // of decompositions within decompositions
+constexpr size_t most_depth = 64;  // nesting limit of decompositions
 
-/// Tries the decompositions that other plugins give for the op. False where all declined, with the graph as it was.
+/// Tries decompositions that other plugins provide for the op. False if all decline; the graph is then
+/// unchanged.
 Result<bool> decompose_by_others(graph::Graph& graph, const plugin::Registry& registry, graph::NodeId id,
                                  const std::string& op, Ledger& ledger) {
   for (const auto& entry : registry.decompositions(op)) {
@@ -72,6 +73,7 @@ Result<bool> decompose_by_others(graph::Graph& graph, const plugin::Registry& re
 Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
                        bool only_early, Ledger& ledger) {
   for (size_t depth = 0; depth < most_depth; ++depth) {
+    // A decomposition may build further composite ops, so repeat until a round changes nothing.
     bool changed = false;
     for (graph::NodeId id : graph.nodes()) {
       const auto* op = registry.ops().find(graph.op(id));
@@ -82,13 +84,14 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
       const bool others = !registry.decompositions(op->name).empty();
       if (only_early ? !early : op->def.lower && !others) continue;
       if (!only_early && !registry.lowerings(op->name, device).empty()) {
-        // Without a decomposition there is no choice: lower() tells why all declined.
+        // An op without a decomposition goes to lower(), which reports why every lowering declined.
         if (!op->def.decompose && !others) continue;
         FE_TRY(const bool taken, accepts(graph, registry, device, id, ledger));
         if (taken) continue;
       }
       FE_TRY(const bool done, decompose_by_others(graph, registry, id, op->name, ledger));
       if (!done) {
+        // Its own lowering applies now that the other plugins' decompositions have declined.
         if (!only_early && op->def.lower) continue;
         if (!op->def.decompose) {
           if (only_early) continue;

@@ -15,7 +15,7 @@ Error unsupported(const char* why) {
 }  // namespace
 
 Result<graph::ValueId> Evaluator::evaluate(graph::Graph& graph, graph::ValueId value) {
-  // A roll-back takes folded constants with it.
+  // A roll-back of the graph erases folded constants, so check that the cached one still exists.
   auto known = [&](graph::ValueId of) {
     auto found = known_.find(of);
     return found != known_.end() && graph.find(found->second) ? found->second : graph::ValueId();
@@ -30,7 +30,7 @@ Result<graph::ValueId> Evaluator::evaluate(graph::Graph& graph, graph::ValueId v
   auto bytes = v->type.bytes();
   if (!bytes || *bytes > most_bytes) return unsupported("it is too large, or its size is not known");
 
-  // The nodes that it depends on, in order, down to constants and to what was evaluated before.
+  // Collect the nodes that the value depends on, in order, down to constants and cached results.
   std::vector<graph::NodeId> cone, stack;
   std::map<graph::NodeId, bool> seen;
   auto visit = [&](graph::ValueId operand) -> bool {
@@ -93,7 +93,8 @@ Result<graph::ValueId> Evaluator::evaluate(graph::Graph& graph, graph::ValueId v
   FE_TRY(auto program, lower(part, registry_, "interpreter", ledger));
   std::vector<std::byte> result(static_cast<size_t>(*bytes));
   loop::Memory memory(result);
-  // What fails here fails again when the program runs, which then says so; a value that nobody needs harms nobody.
+  // Report "unsupported" rather than the failure: the program will fail in the same way at run time if it
+  // needs the value, and an unused value must not stop the compilation.
   if (auto done = loop::evaluate(program, {}, {&memory, 1}); !done)
     return error(FE_EUNSUPPORTED, "FE-G26", "the value cannot be folded: {}", done.error().message());
   FE_TRY(auto literal, graph.add_literal(graph.type(value), result));

@@ -32,7 +32,8 @@ class Lowerer {
     FE_CHECK(store_mutations());
     for (const auto& output : graph_.outputs()) {
       FE_TRY(loop::BufferId id, buffer_of(output.value));
-      // The first output that a value becomes owns its memory; the run copies what is asked for again.
+      // A value that is returned several times: its first output owns the memory, and the run copies it to
+      // the others.
       auto& storage = program_.buffers[program_.storage(id)];
       if (storage.role == loop::Role::temporary) {
         storage.role = loop::Role::output;
@@ -43,7 +44,8 @@ class Lowerer {
     return std::move(program_);
   }
 
-  /// Whether some lowering that a plugin gave for another's op takes the node as it is now. Nothing else is asked of this object after that.
+  /// Whether a lowering that another plugin provides for this op takes the node in its current form. Use this
+  /// object for nothing else afterwards.
   Result<bool> accepts(graph::NodeId id) {
     for (auto operand : graph_.node(id).operands)
       if (operand && !graph_.value(operand).constant) FE_CHECK(add_buffer(operand, loop::Role::input));
@@ -83,7 +85,7 @@ class Lowerer {
     constant.data = bytes.data();
     constant.bytes = bytes.size();
     if (v.constant->memory) {
-      // The memory outlives the graph through this reference.
+      // This reference keeps the memory alive after the graph is gone.
       constant.owned = std::shared_ptr<const std::vector<std::byte>>(v.constant->memory, nullptr);
     }
     if (v.constant->kind != FE_CONSTANT_LITERAL && !v.constant->file.empty()) {
@@ -95,8 +97,8 @@ class Lowerer {
     return id;
   }
 
-  /// What the model leaves in the memory of its inputs is stored there when all else has read them. What is needed of the old
-  /// contents, as a result or in another input, is kept before.
+  /// Stores the new contents of mutated inputs after all other statements have read the old ones. Old
+  /// contents that are still needed, as an output or for another input, are copied first.
   Result<void> store_mutations() {
     std::map<loop::BufferId, graph::ValueId> changed;
     for (const auto& input : graph_.inputs())
@@ -110,6 +112,7 @@ class Lowerer {
       return {};
     };
     if (changed.empty()) return {};
+    // Save old contents that are still needed before the first store overwrites any.
     for (const auto& output : graph_.outputs()) FE_CHECK(keep(output.value));
     for (const auto& [id, value] : changed) FE_CHECK(keep(value));
     for (const auto& [id, value] : changed) {
@@ -127,7 +130,7 @@ class Lowerer {
     program_.statements.push_back(std::move(statement));
   }
 
-  /// A region that a provider took is a call of what it compiled.
+  /// A region that a provider claimed becomes a call of the provider's code.
   void add_region(graph::NodeId id, std::vector<loop::BufferId> operands,
                   std::vector<loop::BufferId> results) {
     const auto& node = graph_.node(id);
@@ -141,7 +144,8 @@ class Lowerer {
     program_.statements.push_back(std::move(statement));
   }
 
-  /// False where every lowering declined, or there is none; `declined` says why. `own`: the op's own one is tried too.
+  /// False if there is no lowering or every one declined; `declined` gives the reasons. `own`: try the op's
+  /// own lowering as well.
   Result<bool> lower_node(graph::NodeId id, std::string& declined, bool own = true) {
     const auto& node = graph_.node(id);
     std::vector<loop::BufferId> operands, results;
@@ -180,6 +184,7 @@ class Lowerer {
         return false;
       }
       if (status != FE_OK) {
+        // The recorder's first error is the cause; the lowering's own error usually only follows from it.
         auto recorded = recorder_.error();
         recorder_.cancel();
         return at(graph_.describe(id),
@@ -225,7 +230,7 @@ Result<bool> accepts(const graph::Graph& graph, const plugin::Registry& registry
                      graph::NodeId node, Ledger& ledger) {
   Ledger trial;
   FE_TRY(const bool taken, Lowerer(graph, registry, device, trial).accepts(node));
-  // What was taken is written down when it is lowered.
+  // If a lowering took the node, lower() records it later; otherwise nothing else would record the reasons.
   if (!taken)
     for (const auto& record : trial.records()) ledger.add(record);
   return taken;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From graph to loops: decomposition of composite ops, lowering of the rest, and evaluation of constant parts.
+// From graph to loops: decomposes composite ops, lowers the others, and evaluates constant parts.
 #pragma once
 
 #include <map>
@@ -14,41 +14,45 @@
 namespace ferrite::core::lower {
 
 struct Decomposition {
-  std::string_view made_by;  ///< what the nodes that it builds say of their origin: an op, or a plugin
+  std::string_view made_by;  ///< origin of the nodes that it builds: an op or a plugin
   std::string_view plugin;
   decltype(fe_decomposition::decompose) decompose;
   void* self;
 };
-/// Turns one node into what a decomposition builds before it. FE-G25, or the plugin's own error, at the node; the graph is then as
-/// the decomposition left it.
+/// Replaces one node by the nodes that a decomposition builds in front of it. FE-G25 or the plugin's own
+/// error, placed at the node; the graph then stays as the decomposition left it, and the caller rolls back.
 Result<void> decompose_node(graph::Graph& graph, const plugin::Registry& registry, graph::NodeId id,
                             const Decomposition& by);
 
-/// Replaces composite ops by what their decomposition gives, until none is left that no lowering for `device` takes
-/// (`only_early`: those marked early, whatever lowerings they have). Decompositions of other plugins go before the op's own
-/// and before its own lowering, the latest registered first; one that declines falls through. FE-G25 where an op has neither, or decomposes for ever.
+/// Decomposes composite ops until a lowering for `device` exists for every op (`only_early`: only ops marked
+/// early, regardless of lowerings). Decompositions from other plugins precede the op's own decomposition and
+/// lowering, the latest registered first; if one declines, the next is tried. FE-G25 if an op has neither, or
+/// if decomposition does not terminate.
 Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
                        bool only_early, Ledger& ledger);
 
-/// One op after the other through its lowering: overrides for the device first, the latest registered one first, then the op's
-/// own; one that declines falls through. The graph is static by now. FE-K10 where all declined, with their reasons.
+/// Lowers one op after the other. Overrides for the device come first, the latest registered first, then the
+/// op's own lowering; if one declines, the next is tried. The graph must be static. FE-K10 if all decline,
+/// with their reasons.
 Result<loop::LoopProgram> lower(const graph::Graph& graph, const plugin::Registry& registry,
                                 std::string_view device, Ledger& ledger);
 
-/// Whether a lowering for `device` that is not the op's own takes the node; those that declined are in the ledger.
+/// Whether a lowering for `device` other than the op's own takes the node. The ledger records those that
+/// declined.
 Result<bool> accepts(const graph::Graph& graph, const plugin::Registry& registry, std::string_view device,
                      graph::NodeId node, Ledger& ledger);
 
-/// Folds values that depend on constants only, through the interpreter. Keeps what it has evaluated, so that a chain of shape
-/// arithmetic is computed once. One graph, one thread.
+/// Evaluates values that depend on constants only, with the interpreter. Caches results, so that a chain of
+/// shape arithmetic is computed once. For one graph and one thread.
 class Evaluator {
  public:
   explicit Evaluator(const plugin::Registry& registry) : registry_(registry) {}
 
   static constexpr int64_t most_bytes = 64 << 10;  ///< of a result
-  static constexpr size_t most_nodes = 512;        ///< that one result may depend on
+  static constexpr size_t most_nodes = 512;  ///< the largest number of nodes on which a result may depend
 
-  /// The value as a constant of the graph. FE_EUNSUPPORTED (FE-G26) where it depends on an input or is too large.
+  /// Adds the value to the graph as a constant. FE_EUNSUPPORTED (FE-G26) if it depends on an input or is too
+  /// large.
   Result<graph::ValueId> evaluate(graph::Graph& graph, graph::ValueId value);
 
  private:

@@ -37,11 +37,12 @@ const char* name_of_kind(uint32_t kind) {
   }
 }
 
-/// Which statement a kernel is called after: what stands around a contraction, or a reduction, is there for its sake.
+/// The rank of a statement as the main one of its kernel: statements around a contraction or a reduction only
+/// serve it.
 int rank_of(uint32_t kind) { return kind == FE_STATEMENT_CONTRACT ? 2 : kind == FE_STATEMENT_MAP ? 0 : 1; }
 
-/// By how many elements the address of a load grows when `var` grows by one, at the first point; none where it is not affine
-/// there: computed indices count as 0.
+/// The stride, in elements, of a load's address in `var`, taken at the first point; none if the address is
+/// not affine there. Computed indices count as 0.
 int64_t step_of(const loop::Kernel& kernel, const BodyOp& load, loop::index::Symbol var) {
   const auto& buffer = kernel.buffers[load.buffer];
   if (buffer.strides.size() != load.index.size()) return 0;
@@ -54,7 +55,8 @@ int64_t step_of(const loop::Kernel& kernel, const BodyOp& load, loop::index::Sym
   return step;
 }
 
-/// Whether the loads of a reduction walk memory along what is reduced or along what is kept; the largest buffer decides.
+/// Whether the loads of a reduction are contiguous along a reduced or along a kept dim; the largest buffer
+/// decides.
 std::string reduction_hint_of(const loop::Kernel& kernel, const Statement& statement) {
   const BodyOp* largest = nullptr;
   for (const auto& op : statement.ops)
@@ -70,8 +72,9 @@ std::string reduction_hint_of(const loop::Kernel& kernel, const Statement& state
   return {};
 }
 
-/// How often each operation of a statement has to be done: at each point of the loops that it varies over; and what a contraction
-/// computes of an operand once for each element. What only says where something lies, or whether it is there, is not counted.
+/// Counts how often each operation of a statement must be executed: once at each point of the loops over
+/// which its value varies. A contraction's prologue counts once per operand element. Address and mask
+/// computations do not count.
 class Work {
  public:
   Work(const loop::Kernel& kernel, const Statement& statement)
@@ -91,7 +94,7 @@ class Work {
   }
 
  private:
-  /// What results are made of: not masks, nor computed indices.
+  /// Marks the operations that results are computed from, without masks and computed indices.
   void mark_values() {
     const auto mark = [&](loop::OpId id) {
       if (id != loop::none) counted_[id] = true;
@@ -115,7 +118,8 @@ class Work {
   void find_times() {
     const size_t vars = statement_.vars.size();
     std::vector<std::vector<bool>> varies(statement_.ops.size(), std::vector<bool>(vars));
-    std::vector<double> elements(statement_.ops.size());  // of the largest buffer that it is made of
+    // Element counts of the largest buffer that each operation depends on.
+    std::vector<double> elements(statement_.ops.size());
     for (size_t k = 0; k < statement_.ops.size(); ++k) {
       const auto& op = statement_.ops[k];
       const auto take = [&](size_t from) {
@@ -134,9 +138,9 @@ class Work {
       }
       if (op.code == FE_OP_LOAD) elements[k] = static_cast<double>(kernel_.buffers[op.buffer].elements());
       for (size_t v = 0; v < vars; ++v) {
-        // The result of a reduction is there once for each point of the loops that are kept.
+        // The result of a reduction exists once per point of the parallel loops.
         if (op.code == FE_OP_REDUCED) varies[k][v] = statement_.vars[v].kind == VarKind::parallel;
-        // A carried value is another one at each step.
+        // A carried value differs at each step.
         if (op.code == FE_OP_CARRIED) varies[k][v] = true;
         if (varies[k][v]) times_[k] *= static_cast<double>(statement_.vars[v].extent);
       }
@@ -146,7 +150,7 @@ class Work {
     for (const auto root : {statement_.contract_a, statement_.contract_b}) of_operand[root] = true;
     const auto& element = statement_.ops[statement_.reductions[0].element];
     for (const auto id : {element.a, element.b})
-      if (id != loop::none) of_operand[id] = true;  // what brings both to the type of the product
+      if (id != loop::none) of_operand[id] = true;  // casts of the operands to the type of the product
     for (size_t k = statement_.ops.size(); k-- > 0;) {
       if (!of_operand[k]) continue;
       const auto& op = statement_.ops[k];
@@ -169,9 +173,9 @@ Facts facts_of(const loop::Kernel& kernel) {
   const Statement* main = nullptr;
   std::pair<int, double> most;
   facts.loops = kernel.statements.empty() ? 0 : kernel.shared;
-  // How many bytes each buffer's loads and stores can reach.
+  // The bytes that loads and stores can reach, by buffer.
   std::vector<double> read(kernel.buffers.size()), written(kernel.buffers.size());
-  std::set<loop::BufferId> made;  // by the statements before: reading them again brings nothing in
+  std::set<loop::BufferId> made;  // by earlier statements: reading them again causes no traffic
   for (const auto& statement : kernel.statements) {
     const double points = points_of(statement), parallel = parallel_points_of(statement);
     double work = Work(kernel, statement).total();
@@ -186,7 +190,7 @@ Facts facts_of(const loop::Kernel& kernel) {
       if (!made.contains(op.buffer))
         read[op.buffer] += times * static_cast<double>(bytes_of(buffer.dtype, 1));
     }
-    work += points * static_cast<double>(statement.reductions.size());  // the combining
+    work += points * static_cast<double>(statement.reductions.size());  // the combining operations
     facts.operations += work;
     const double stored = statement.kind == FE_STATEMENT_SERIAL ? points : parallel;
     for (const auto& store : statement.stores) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What can be told of a kernel without compiling it.
+// Properties of a kernel that follow from its loops, without compiling it.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ struct Facts {
   std::string category;        ///< of its main statement: contract, else reduce, scatter or serial, else map
   std::vector<int64_t> sizes;  ///< extents of that statement's parallel loops
   std::vector<int64_t> reduced;  ///< extents of its reduction loops
-  std::string reduction_hint;  ///< inner: neighbours in memory are reduced; outer: they are kept; else empty
-  size_t loads = 0, stores = 0;  ///< operations on buffers that other kernels see
-  size_t loops = 0;              ///< loop nests and their depths summed; shared loops count once
-  size_t atomics = 0;            ///< stores that add or otherwise combine with what is there
+  /// Inner: the reduced dim is contiguous in memory; outer: a kept dim is; else empty.
+  std::string reduction_hint;
+  size_t loads = 0, stores = 0;  ///< number of operations on buffers that other kernels see
+  size_t loops = 0;              ///< number of loop nests plus their depths; shared loops count once
+  size_t atomics = 0;            ///< number of stores that add to or combine with existing contents
   int64_t argument_bytes =
-      0;  ///< of all buffers that other kernels see; one that is read and written counts twice
-  int64_t moved_bytes = 0;  ///< the part of that which its loops can reach at most
-  double operations =
-      0;  ///< of scalar primitives, as often as they have to be done; a contraction's product and sum are two
+      0;  ///< bytes of all buffers that other kernels see; a buffer that is read and written counts twice
+  int64_t moved_bytes = 0;  ///< the part of these bytes that the loops can reach at most
+  double operations = 0;  ///< executions of scalar primitives; a multiply-add of a contraction counts as two
 };
 
 Facts facts_of(const loop::Kernel& kernel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tells an observation of each stage of a compilation.
+// Reports each stage of a compilation to an observation.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@
 
 namespace ferrite::core::observe {
 
-/// A stage ends where the next one begins, and the last one with end(), while the program can still be looked at. Does nothing
-/// where there is no observation. One thread.
+/// A stage ends when the next one begins; the last one ends with end(), which must come while the program
+/// still exists. Does nothing without an observation. Not thread-safe.
 class StageWatch {
  public:
-  /// `sizes` and `text`: of the program as it is when they are called.
+  /// `sizes` and `text` describe the program at the time of the call.
   StageWatch(Observation* observation, std::function<Sizes()> sizes, std::function<std::string()> text)
       : observation_(observation), sizes_(std::move(sizes)), text_of_(std::move(text)) {}
   ~StageWatch() { end(); }
@@ -56,7 +56,7 @@ class StageWatch {
   std::function<Sizes()> sizes_;
   std::function<std::string()> text_of_;
   Stage stage_;
-  std::string text_;  ///< of the stage before
+  std::string text_;  ///< the text of the previous stage
   Clock::time_point start_;
   bool open_ = false;
 };

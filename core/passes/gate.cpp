@@ -24,22 +24,22 @@ using Clock = std::chrono::steady_clock;
 
 using RuleCounts = std::map<std::string, size_t, std::less<>>;
 
-/// What differs between the hooks: how to run a pass, undo it, check what it left, and show it.
+/// How the hooks differ: how to run a pass, undo it, check its result and show it.
 struct Stage {
-  /// Gives how often it changed something: for rules the applications.
+  /// Returns the number of changes; for rules, of applications.
   std::function<Result<size_t>(const PassEntry&, const Deadline&)> run;
   std::function<void(const PassEntry&)> begin = [](const PassEntry&) {};
   std::function<Result<void>()> check = [] { return Result<void>(); };
   std::function<Result<void>()> undo = [] { return Result<void>(); };
-  /// Whoever watches, told whether the pass and the check went well; its error ends the phase.
+  /// Tells the watcher whether the pass and the check succeeded; its error ends the phase.
   std::function<Result<void>(bool)> watch = [](bool) { return Result<void>(); };
   std::function<bool()> changed = [] { return false; };
-  RuleCounts* counts = nullptr;  ///< applications by rule, of the pass that ran last
-  std::string_view channel;      ///< of the log: where the text goes after a change
+  RuleCounts* counts = nullptr;  ///< applications per rule of the last pass
+  std::string_view channel;      ///< the log channel that shows the text after a change
   std::function<std::string()> text = [] { return std::string(); };
 };
 
-/// A pass once, or until it changes nothing any more. Rules see to that themselves.
+/// Runs a pass once, or repeatedly until it changes nothing. Rule sets repeat on their own.
 Result<size_t> run_rounds(const Stage& stage, const PassEntry& entry) {
   const Deadline deadline(entry.limits.timeout);
   const size_t most = entry.limits.max_rewrites.value_or(default_max_rewrites);
@@ -47,7 +47,8 @@ Result<size_t> run_rounds(const Stage& stage, const PassEntry& entry) {
   size_t changes = 0;
   for (;;) {
     auto made = stage.run(entry, deadline);
-    // Whatever a pass makes of a slot that fails, that it took too long is the reason.
+    // Check the deadline before the pass's own error: after a timeout every slot fails, and the pass may
+    // report that as any error.
     FE_CHECK(deadline.check());
     if (!made) return std::move(made.error());
     changes += *made;
@@ -81,7 +82,7 @@ Result<void> check_expectations(const PassEntry& entry, size_t applications, con
   return {};
 }
 
-/// What is left of a pass where only some are to run: all of it, some of its rules, or nothing.
+/// The part of a pass that --pass selects: all of it, some of its rules, or nothing.
 struct Selected {
   bool all = false;
   std::vector<std::string> rules;
@@ -103,7 +104,7 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
   for (const auto* entry : order) {
     const auto chosen = selected(*entry, options.only_passes);
     if (!chosen.all && chosen.rules.empty()) continue;
-    // What manifests expect is of the whole pass.
+    // Manifests state the count for the whole pass, so a selection of rules cannot be checked.
     const bool expect = options.expect && chosen.all;
     auto start = Clock::now();
     stage.begin(*entry);
@@ -118,6 +119,8 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
     if (options.observation)
       options.observation->add(
           {"pass", entry->name, start, Clock::now(), 0, {{"plugin", entry->plugin->id}}});
+    // Tell the watcher in either case, before the pass is undone: it may look at the graph that the pass
+    // left.
     if (auto watched = stage.watch(verdict.has_value()); !watched) {
       FE_CHECK(stage.undo());
       return watched;
@@ -131,6 +134,7 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
           {"pass", entry->name, entry->plugin->id, "failed", {}, verdict.error().message(), milliseconds});
       if (entry->plugin->on_error == OnError::skip) {
         log::warn("passes", fmt::format("{}; skipped, as the manifest says", failure.text));
+        // A skipped pass was applied 0 times. That may violate an expectation, which is never skipped.
         if (expect) FE_CHECK(check_expectations(*entry, 0, {}));
         continue;
       }
@@ -192,6 +196,7 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
     if (entry.pass) {
       const auto before = graph.revision();
       auto args = abi::sized<fe_pass_args>();
+      // A new table for each callback: a pass that kept an earlier one is refused.
       api.renew();
       args.graph = api.api();
       api.set_made_by(entry.name);
@@ -224,6 +229,7 @@ Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Regist
   stage.channel = "graph";
   stage.text = [&] { return graph::print(graph); };
   FE_CHECK(run_all(phase, registry, options, ledger, stage));
+  // No pass can be undone any more after the phase, so drop the history.
   graph.commit();
   return {};
 }
@@ -232,8 +238,7 @@ Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& re
                             const GateOptions& options, schedule::FusionRequests& requests, Ledger& ledger) {
   schedule::FusionRequests before;
   schedule::LoopApi api(program, &requests);
-  Stage
-      stage;  // without a check: each request was checked when it was made, and fuse refuses what is not legal
+  Stage stage;  // no check: each request was checked when it was made, and fusion rejects illegal ones
   stage.begin = [&](const PassEntry&) { before = requests; };
   stage.run = [&](const PassEntry& entry, const Deadline& deadline) -> Result<size_t> {
     if (!entry.pass) return size_t{0};

@@ -18,8 +18,9 @@ class Observation;
 
 namespace ferrite::core::plugin {
 
-/// Looks at what passes and rules do to a graph. An error of end() is a verdict: the compilation ends with it as it is, whatever
-/// on_error says. One of after() ends the pass only; end() gives it again.
+/// Observes the changes that passes and rules make to a graph. An error of end() is final: the compilation
+/// ends with it unchanged, whatever on_error says. An error of after() ends only the pass; end() must return
+/// it again.
 class PassWatcher : public rewrite::Watcher {
  public:
   virtual void begin(std::string_view phase, const PassEntry& pass, const graph::Graph& graph) = 0;
@@ -28,27 +29,27 @@ class PassWatcher : public rewrite::Watcher {
 };
 
 struct GateOptions {
-  std::vector<std::string> only_passes;         ///< not empty: others are skipped; PASS, or PASS#RULE
-  rewrite::NearMisses* near_misses = nullptr;   ///< where not null: where rules nearly matched is added to it
-  PassWatcher* watcher = nullptr;               ///< of the passes over graphs
-  observe::Observation* observation = nullptr;  ///< where not null: gets a span of each pass
-  bool expect = true;  ///< whether a pass is to be applied as often as manifests expect
+  std::vector<std::string> only_passes;         ///< if not empty, only these run; each is PASS or PASS#RULE
+  rewrite::NearMisses* near_misses = nullptr;   ///< if not null, receives near misses of rules
+  PassWatcher* watcher = nullptr;               ///< observes passes over graphs
+  observe::Observation* observation = nullptr;  ///< if not null, receives a span for each pass
+  bool expect = true;  ///< whether to check the number of applications that manifests expect
 };
 
-/// How often and how long the rules of an entry may be applied.
+/// The limits on applications and time for the rules of an entry.
 rewrite::ApplyOptions apply_options(const PassEntry& entry, const Deadline& deadline);
 
-/// Runs the passes of a phase over the graph in their order. Each is timed, its edits are journalled and verified, and a pass
-/// that fails, throws or leaves the graph invalid is rolled back and named: fatal (FE-P10 and the pass's own code in the text),
-/// or skipped where the manifest says on_error = "skip". Every pass leaves a ledger record. Passes
-/// keep within their limits: FE-M21 for the time, FE-M25 and FE-R18 for the changes. FE-M20, which is never skipped, for a pass or
-/// rule that was not applied as often as the manifest expects.
+/// Runs the passes of a phase over the graph, in order. Each pass is timed; its edits are journalled and
+/// verified. A pass that fails, throws or leaves an invalid graph is rolled back and named in the error:
+/// fatal (FE-P10, with the pass's own code in the text), or skipped if the manifest says on_error = "skip".
+/// Every pass leaves a ledger record. Limits: FE-M21 for time, FE-M25 and FE-R18 for the number of changes.
+/// FE-M20, which is never skipped, if a pass or rule was not applied as often as the manifest expects.
 Result<void> run_phase(std::string_view phase, graph::Graph& graph, const Registry& registry,
                        const GateOptions& options, Ledger& ledger);
-/// pre_fusion: passes see the loop program and ask for or forbid fusions.
+/// Runs phase pre_fusion: passes read the loop program and request or forbid fusions.
 Result<void> run_pre_fusion(const loop::LoopProgram& program, const Registry& registry,
                             const GateOptions& options, schedule::FusionRequests& requests, Ledger& ledger);
-/// post_fusion: passes see the groups and may split them.
+/// Runs phase post_fusion: passes read the fusion groups and may split them.
 Result<void> run_post_fusion(schedule::Schedule& schedule, const Registry& registry,
                              const GateOptions& options, Ledger& ledger);
 

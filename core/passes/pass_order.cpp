@@ -15,21 +15,22 @@ std::vector<const PassEntry*> members_of(const std::vector<PassEntry>& passes, s
   return members;
 }
 
-/// Where `pass` says that it is "after" or "before" `other`: a place in a manifest or descriptor, else its plugin.
+/// The place where `pass` declares "after" or "before" `other`: in a manifest or descriptor, else its plugin.
 std::string place_of(const PassEntry& pass, const std::string& word, const std::string& other) {
   if (auto place = pass.places.find({word, other}); place != pass.places.end()) return place->second;
   return pass.plugin->library.empty() ? pass.plugin->id : pass.plugin->library;
 }
 
-/// The error for passes that wait for each other; each of `waiting` has another of them before it.
+/// The error for a cycle of passes. `waits` counts each pass's unordered predecessors; a pass that waits has
+/// another waiting one before it.
 Error cycle_error(const std::vector<const PassEntry*>& members, const std::vector<OrderEdge>& edges,
                   const std::vector<size_t>& waits, std::string_view phase) {
-  std::map<const PassEntry*, const OrderEdge*>
-      before;  // of a pass that waits: an edge from another that does
+  std::map<const PassEntry*, const OrderEdge*> before;  // for each waiting pass, an edge from another one
   for (const auto& edge : edges)
     for (size_t k = 0; k < members.size(); ++k)
       if (waits[k] > 0 && members[k] == edge.first) before.try_emplace(edge.second, &edge);
-  // Going back from one that waits ends in a cycle: the first pass that is met again is on it.
+  // Every waiting pass has a waiting predecessor, so walking backwards must reach some pass twice. That pass
+  // is on the cycle.
   size_t waiting = 0;
   while (waits[waiting] == 0) ++waiting;
   const PassEntry* pass = members[waiting];
@@ -43,7 +44,7 @@ Error cycle_error(const std::vector<const PassEntry*>& members, const std::vecto
   std::reverse(cycle.begin(), cycle.end());
 
   std::string text, where;
-  // The user's own manifest is what is changed first, then a descriptor.
+  // Point at the user's own manifest rather than a plugin's descriptor: the user can change it more easily.
   const auto prefer = [&](const std::string& place) {
     const auto is_descriptor = [](const std::string& text) {
       return text.find(fmt::format("{}:", descriptor_suffix)) != std::string::npos;
@@ -69,7 +70,7 @@ std::vector<OrderEdge> order_edges(const std::vector<PassEntry>& passes, std::st
   std::map<std::string_view, const PassEntry*> by_name;
   for (const auto* pass : members) by_name[pass->name] = pass;
   std::vector<OrderEdge> edges;
-  // A name that is not there constrains nothing: that plugin or pass may be disabled.
+  // Ignore unknown names: that plugin or pass may be disabled.
   for (const auto* pass : members) {
     const auto reason = [&](const std::string& word, const std::string& name) {
       return fmt::format("'{}' says {} = \"{}\", {}", pass->name, word, name, place_of(*pass, word, name));
@@ -84,7 +85,8 @@ std::vector<OrderEdge> order_edges(const std::vector<PassEntry>& passes, std::st
   return edges;
 }
 
-// Kahn's algorithm over a set ordered by plugin id and name, so that ties are broken the same way everywhere.
+// Kahn's algorithm. Ready passes are kept sorted by plugin id and name, so that ties break the same way on
+// every machine.
 Result<std::vector<const PassEntry*>> order_passes(const std::vector<PassEntry>& passes,
                                                    std::string_view phase) {
   const auto members = members_of(passes, phase);

@@ -32,10 +32,10 @@ constexpr std::array<Crash, 5> crashes = {{{SIGSEGV, "segmentation fault"},
                                            {SIGFPE, "arithmetic error"},
                                            {SIGILL, "illegal instruction"},
                                            {SIGABRT, "abort"}}};
-// What was there before, for crashes that are no plugin's.
+// The previous handlers, for crashes outside plugins.
 std::array<struct sigaction, crashes.size()> previous;
 
-/// One line on standard error and the end of the process. Async-signal-safe.
+/// Writes one line to standard error and ends the process. Async-signal-safe.
 [[noreturn]] void end(std::string_view code, const Frame& frame, std::string_view what) {
   std::array<char, 1024> line;
   size_t length = 0;
@@ -59,8 +59,8 @@ std::array<struct sigaction, crashes.size()> previous;
   _exit(exit_status);
 }
 
-/// The call to blame for what happens on this thread: its own; for a worker that is in none, one that another thread is in,
-/// since kernels of a plugin run on workers while its launch waits.
+/// The call to blame for an event on this thread: the thread's own callback; for a worker that is in none, a
+/// callback of another thread, because a plugin's kernels run on workers while its launch waits.
 const Frame* blamed() {
   const Thread* own = callback::this_thread();
   if (const Frame* frame = own ? own->innermost() : nullptr) return frame;
@@ -80,7 +80,8 @@ void crashed(int signal, siginfo_t*, void*) {
         for (const char c : part) what[length++] = c;
       end("FE-P60", *frame, {what.data(), length});
     }
-    // The instruction runs again and goes to whoever was there before; abort() raises its signal itself.
+    // Restore the previous handler and return: the faulting instruction runs again and reaches it. abort()
+    // raises its signal again by itself.
     sigaction(signal, &previous[k], nullptr);
     if (signal == SIGABRT) raise(signal);
     return;
@@ -94,7 +95,7 @@ void ended_quickly() {
   if (const Frame* frame = own ? own->innermost() : nullptr) ended(*frame);
 }
 
-/// Looks now and then which calls are still those that were there the last time.
+/// Samples the callbacks of all threads and looks for one that stays in place for `limit`.
 [[noreturn]] void watch(std::chrono::milliseconds limit) {
   struct Seen {
     uint64_t serial = 0;
@@ -108,7 +109,8 @@ void ended_quickly() {
     for (Thread* thread = callback::threads(); thread; thread = thread->next) {
       auto& seen = all[thread];
       const uint32_t depth = std::min(thread->depth.load(std::memory_order_acquire), Thread::deepest);
-      // The innermost call is the one that does not return; those around it wait for it, unless it is always another one.
+      // Blame the innermost call that has not changed: the outer calls only wait for it. If the inner calls
+      // keep changing, the outer one is stuck.
       const Frame* stuck = nullptr;
       for (uint32_t k = 0; k < depth; ++k) {
         const uint64_t serial = thread->entries[k].serial.load(std::memory_order_acquire);
@@ -126,7 +128,7 @@ void ended_quickly() {
 }  // namespace
 
 void install_watchdog(std::chrono::milliseconds limit) {
-  // A stack that has overflown cannot take the handler.
+  // After a stack overflow the handler needs another stack.
   static std::vector<char> stack(1 << 16);
   stack_t alternate{};
   alternate.ss_sp = stack.data();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What plugins think of fusions and of costs, asked in the order of the manifest until one has an opinion.
+// Advice of plugins on fusion and costs. Advisors are asked in the order of the manifest until one has an
+// opinion.
 #pragma once
 
 #include <map>
@@ -18,13 +19,14 @@
 
 namespace ferrite::core::plugin {
 
-/// The advisors of one kind and one compilation. One that fails is not asked any more; what it said until then stands. Where its
-/// plugin has on_error = "fail", no other is asked either, and check() gives the error.
+/// The advisors of one kind for one compilation. An advisor that fails is not asked again; its earlier
+/// answers remain valid. If its plugin has on_error = "fail", no advisor is asked any more, and check()
+/// returns the error.
 template <class Table>
 class Advisors {
  public:
   using Entry = Contributed<Table>;
-  /// Codes: of one that fails, and of one that answers what is no answer.
+  /// The error codes for an advisor that fails, and for an invalid answer.
   struct Words {
     std::string_view what, failed, no_answer;
   };
@@ -36,7 +38,8 @@ class Advisors {
     if (fault_) return *fault_;
     return {};
   }
-  /// Asks one after the other until `ask` gives true: it had an opinion. An error of it is the advisor's.
+  /// Asks the advisors in order until `ask` returns true (has an opinion). An error of `ask` counts as the
+  /// advisor's failure.
   template <class Ask>
   void each(Ask ask) {
     for (size_t k = 0; k < entries_.size() && !fault_;) {
@@ -54,35 +57,35 @@ class Advisors {
  private:
   void fail(const Entry& entry, const Error& cause);
 
-  std::vector<Entry> entries_;  ///< those that did not fail yet
+  std::vector<Entry> entries_;  ///< those that have not failed
   const Words words_;
   Ledger& ledger_;
   std::optional<Error> fault_;
 };
 
-/// How long kernels take. One thread.
+/// Cost models: how long kernels take. Not thread-safe.
 class CostModels {
  public:
   using Price = schedule::FusionAdvisor::Price;
 
-  /// `numbers`: by kind of device, what models are told of it; of other kinds they are told the defaults.
+  /// `numbers`: by device kind, the description that models receive; other kinds get the defaults.
   CostModels(std::vector<Contributed<fe_cost_model>> models,
              std::map<std::string, fe_target_numbers, std::less<>> numbers, Ledger& ledger)
       : models_(std::move(models), {"cost model", "FE-P82", "FE-P83"}, ledger),
         numbers_(std::move(numbers)) {}
   bool empty() const { return models_.empty(); }
-  /// FE-P82 where a model failed, FE-P83 where it gave a time that is none.
+  /// FE-P82 if a model failed, FE-P83 if its time is invalid.
   Result<void> check() const { return models_.check(); }
-  /// Nothing where no model knows the kernel. Models are asked once about each.
+  /// None if no model knows the kernel. Models are asked at most once per kernel.
   std::optional<Price> price(std::string_view device, const kernel::FlatKernel& kernel);
 
  private:
   Advisors<fe_cost_model> models_;
   const std::map<std::string, fe_target_numbers, std::less<>> numbers_;
-  std::map<std::pair<std::string, std::string>, std::optional<Price>> known_;  ///< by device and kernel
+  std::map<std::pair<std::string, std::string>, std::optional<Price>> known_;  ///< by device kind and kernel
 };
 
-/// The fusion policies of one compilation, and what kernels cost on a kind of device.
+/// The fusion policies of one compilation, with the costs of kernels on one device kind.
 class PolicyAdvisor : public schedule::FusionAdvisor {
  public:
   using Policy = Contributed<fe_fusion_policy>;
@@ -92,14 +95,14 @@ class PolicyAdvisor : public schedule::FusionAdvisor {
         costs_(costs),
         device_(std::move(device)),
         ledger_(ledger) {}
-  /// Null where nobody has anything to say.
+  /// Null if there is no policy and no cost model.
   PolicyAdvisor* if_any() { return policies_.empty() && costs_.empty() ? nullptr : this; }
-  /// FE-P80 where a policy failed, FE-P81 where it gave what is no answer; those of cost models.
+  /// FE-P80 if a policy failed, FE-P81 if its answer is invalid; also the errors of cost models.
   Result<void> check() const {
     FE_CHECK(policies_.check());
     return costs_.check();
   }
-  /// How often a policy decided.
+  /// The number of decisions that policies made.
   size_t opinions() const { return opinions_; }
 
   std::vector<double> rank(const schedule::LoopProgram& program,
@@ -112,7 +115,7 @@ class PolicyAdvisor : public schedule::FusionAdvisor {
  private:
   Advisors<fe_fusion_policy> policies_;
   CostModels& costs_;
-  const std::string device_;  ///< its kind
+  const std::string device_;  ///< the device's kind
   Ledger& ledger_;
   size_t opinions_ = 0;
 };

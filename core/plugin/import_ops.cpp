@@ -15,10 +15,10 @@
 namespace ferrite::core::plugin {
 namespace {
 
-/// The code of a decline: any other failure of a handler is an error.
+/// The code with which a handler declines. Any other failure of a handler is an error.
 constexpr std::string_view declines = "FE-P20";
 
-/// "com.acme.FusedRope" of "onnx:com.acme::FusedRope"; empty where the op is of no domain.
+/// "com.acme.FusedRope" for "onnx:com.acme::FusedRope"; empty if the op has no domain.
 std::string op_name_of(std::string_view source) {
   std::string_view rest = source.substr(source.find(':') + 1);
   std::string name;
@@ -29,7 +29,7 @@ std::string op_name_of(std::string_view source) {
   return name.empty() ? name : name.append(rest);
 }
 
-/// Errors of one node.
+/// Makes errors about one node.
 class Place {
  public:
   explicit Place(std::string_view text) : text_(text) {}
@@ -37,7 +37,7 @@ class Place {
   Error wrong(std::string_view code, fmt::format_string<Args...> format, Args&&... args) const {
     return error(FE_EINVALID, code, "{}: {}", text_, fmt::format(format, std::forward<Args>(args)...));
   }
-  /// An error out of an import handler; its own text may begin with the place.
+  /// An error from an import handler; its text may already begin with the place.
   Error by_handler(Error fault, std::string_view plugin) const {
     std::string_view rest = fault.text;
     if (const auto begun = fmt::format("{}: ", text_); rest.starts_with(begun))
@@ -54,7 +54,8 @@ class Place {
   std::string_view text_;
 };
 
-/// A model's attribute in the kind that the op wants: integers stand for numbers, booleans and element types too.
+/// Converts a model's attribute to the kind that the op expects: integers also serve as floats, booleans and
+/// element types.
 Result<graph::Attribute> converted(graph::Attribute attribute, const graph::OpInfo& op,
                                    const fe_import_node& node, const Place& place) {
   const auto* def = op.find(attribute.name);
@@ -122,12 +123,13 @@ Result<std::vector<graph::Attribute>> attributes_for(const graph::OpInfo& op, co
   return attributes;
 }
 
-/// The node's operands, as many as the op takes. Absent ones at the end are none.
+/// The node's operands, as many as the op takes. Absent trailing operands are none.
 Result<std::vector<fe_value>> operands_for(const graph::OpInfo& op, const fe_import_node& node,
                                            const Place& place) {
   std::vector<fe_value> operands;
   for (uint64_t k = 0; k < node.operands.count; ++k)
     operands.push_back(abi::element<fe_value>(node.operands, k));
+  // Models often list absent trailing inputs.
   while (!operands.empty() && operands.back() == 0) operands.pop_back();
   std::vector<std::string> names;
   for (const auto& operand : op.operands)
@@ -148,7 +150,7 @@ Result<std::vector<fe_value>> operands_for(const graph::OpInfo& op, const fe_imp
   return operands;
 }
 
-/// The node as one of the op.
+/// Makes the node as an instance of the op.
 Result<void> make_op(const graph::OpInfo& op, const fe_import_args& args, const fe_import_node& node,
                      const fe_import_out& out) {
   const Place place(abi::view(node.place));
@@ -178,7 +180,8 @@ Result<void> make_op(const graph::OpInfo& op, const fe_import_args& args, const 
   return {};
 }
 
-/// What a handler gave: values of the graph, one for each result that is read; inputs and outputs stay the importer's.
+/// Checks what a handler returned: values of the graph, one for each result that is used. Only the importer
+/// may add inputs and outputs.
 Result<void> check_handled(const graph::Graph& graph, size_t inputs, size_t outputs,
                            const fe_import_node& node, const fe_import_out& out, std::string_view plugin) {
   const Place place(abi::view(node.place));
@@ -232,6 +235,7 @@ std::vector<std::pair<std::string, SourceReader>> readers_of(const Registry& reg
     if (of_format(source)) result.push_back({source, {FE_READER_ALIAS, entry.plugin->id, entry.alias.op}});
   for (const auto* op : registry.ops().all()) {
     const auto point = op->name.rfind('.');
+    // Only ops with a domain are found by name. The core's own ops belong to no model format.
     if (point == std::string::npos || op->plugin == Registry::core_id) continue;
     result.push_back({fmt::format("{}:{}::{}", format, op->name.substr(0, point), op->name.substr(point + 1)),
                       {FE_READER_OP, op->plugin, op->name}});
@@ -240,7 +244,7 @@ std::vector<std::pair<std::string, SourceReader>> readers_of(const Registry& reg
   return result;
 }
 
-/// The slots as the importer calls them.
+/// The slots that the importer calls.
 struct ImportOps::Slots {
   template <auto Method, class Args, class Out>
   static int32_t call(void* self, fe_call* call, const Args* args, Out* out) noexcept {
@@ -331,6 +335,7 @@ Result<void> ImportOps::import_node(const fe_import_args& args, const fe_import_
   for (const auto& [table, plugin] : handlers(source, node.version)) {
     const auto mark = graph.mark();
     const size_t inputs = graph.inputs().size(), outputs = graph.outputs().size();
+    // Clear what a previous handler may have stored before it declined.
     std::fill(out.results, out.results + node.results.count, fe_value{0});
     auto given = abi::sized<fe_import_args>();
     given.graph = args.graph;
@@ -343,6 +348,8 @@ Result<void> ImportOps::import_node(const fe_import_args& args, const fe_import_
                                           table->self, call, &given, &results);
     if (status == FE_OK) return check_handled(graph, inputs, outputs, node, out, plugin->id);
     auto fault = call.error(status, "FE-I42", "it failed without a reason");
+    // FE_EUNSUPPORTED with another code means that something inside the handler is unsupported: an error and
+    // no decline.
     if (status != FE_EUNSUPPORTED || fault.code != declines)
       return place.by_handler(std::move(fault), plugin->id);
     FE_CHECK(graph.rollback(mark));

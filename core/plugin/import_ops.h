@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Ops of models that plugins read: what an importer asks the host for where it does not know an op itself.
+// Ops of model files that plugins read. An importer asks here for an op that it does not know.
 #pragma once
 
 #include <array>
@@ -19,35 +19,37 @@ class GraphApi;
 namespace ferrite::core::plugin {
 
 inline constexpr std::string_view source_example = "\"onnx:com.acme::FusedRope\"";
-/// Formats that plugins may be for while no plugin reads such models.
+/// Formats that plugins may name even if no loaded plugin reads such models.
 inline constexpr std::array<std::string_view, 2> known_formats{"onnx", "torch"};
-/// Whether that is a source op: a format, ':' and names joined by "::", without blanks.
+/// Whether the text is a valid source op: a format, ':' and names joined by "::", without blanks.
 bool valid_source(std::string_view text);
 /// "1 to 3", "2", "any", "4 and later"
 std::string versions_text(int64_t first, int64_t last);
 
-/// Who reads a source op besides the importer.
+/// A reader of a source op, apart from the importer.
 struct SourceReader {
   uint32_t kind = FE_READER_NONE;
   std::string plugin;
-  std::string op;  ///< of aliases and ops by name
+  std::string op;  ///< for aliases and for ops found by name
   int64_t first = 0, last = INT64_MAX;
 };
-/// All that plugins read of one format, by source op; of one op in the order in which they are asked.
+/// All readers of one format, by source op. Readers of the same op are in the order in which they are asked.
 std::vector<std::pair<std::string, SourceReader>> readers_of(const Registry& registry,
                                                              std::string_view format);
 
-/// The host's side of fe_import_api for one import. Registry and graph outlive it.
+/// The host's side of fe_import_api for one import. Registry and graph must outlive it.
 ///
-/// A node goes to the import handlers of its op and version, then to the op that an alias of a descriptor names, then to the op of
-/// the name, "com.acme.FusedRope" for "onnx:com.acme::FusedRope". A handler that declines passes it on, and what it made is undone. For
-/// an op, the node's operands are given in order, its attributes by name.
+/// A node is offered to the import handlers of its op and version, then to the op that a descriptor's alias
+/// names, then to the op with the matching name ("com.acme.FusedRope" for "onnx:com.acme::FusedRope"). If a
+/// handler declines, its edits are undone and the next reader is asked. For an op, the node's operands are
+/// passed in order and its attributes by name.
 ///
-/// Codes: FE-I23 where the node does not fit the op's definition, FE-I41 where nothing reads it, FE-I42 where a handler gives what
-/// cannot be; else the handler's own, and those of fe_graph_api.make. Each begins with the node's place.
+/// FE-I23 if the node does not fit the op's definition, FE-I41 if nothing reads it, FE-I42 if a handler
+/// returns an invalid result; else the handler's own code, and those of fe_graph_api.make. Each text begins
+/// with the node's place.
 class ImportOps {
  public:
-  /// The graph is the one that the importer builds; nodes are made through the table that it passes on.
+  /// `graph` is the graph that the importer builds; all nodes are made through its table.
   ImportOps(const Registry& registry, graph::GraphApi& graph);
   ImportOps(const ImportOps&) = delete;
   const fe_import_api* api() const { return loan_->table(); }
@@ -62,7 +64,7 @@ class ImportOps {
 
   const Registry& registry_;
   graph::GraphApi& graph_;
-  std::string plugin_, versions_, suggestion_;  // of the last answer
+  std::string plugin_, versions_, suggestion_;  // own the strings of the last answer
   std::optional<Loan<fe_import_api, ImportOps>> loan_;
 };
 

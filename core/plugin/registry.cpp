@@ -23,7 +23,7 @@ bool is_phase(std::string_view name) {
   return std::find(std::begin(phase_names), std::end(phase_names), name) != std::end(phase_names);
 }
 
-/// Records name whose advice it was, so that no two of a kind have one id.
+/// Adds an advisor. Ids must be unique per kind, because ledger records name advisors by id.
 template <class Table>
 Result<void> add_advice(std::vector<Contributed<Table>>& list, const Table* table, const LoadedPlugin& plugin,
                         std::string_view what) {
@@ -91,6 +91,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     FE_TRY(contributions, create(*plugin, host_, config));
   }
   for (const auto& contribution : contributions) plugin->kinds.push_back(contribution.kind);
+  // Contributions refer to the plugin, so it must have its final address before they are added.
   plugins_.push_back(std::move(plugin));
   const LoadedPlugin& loaded = *plugins_.back();
   const auto add_all = [&]() -> Result<void> {
@@ -107,7 +108,8 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     return {};
   };
   if (auto added = add_all(); !added) {
-    // All or nothing: what came before goes again, so that the program can go on without the plugin.
+    // All or nothing: undo the contributions that were already registered, so that the program can continue
+    // without the plugin.
     auto fault = std::move(added.error());
     auto is_its = [&](const auto& item) { return item.plugin == &loaded; };
     std::erase_if(lowerings_, is_its);
@@ -121,6 +123,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
     std::erase_if(fusion_policies_, is_its);
     std::erase_if(cost_models_, is_its);
     std::erase_if(metric_sinks_, is_its);
+    // OpRegistry cannot erase: rebuild it without the plugin's ops.
     graph::OpRegistry others;
     for (const auto* op : ops_.all())
       if (op->plugin != loaded.id) FE_CHECK(others.add(op->def, op->plugin));
@@ -257,7 +260,7 @@ Result<void> Registry::add_import_handler(const LoadedPlugin& plugin, const fe_i
         "in {}",
         source, source_example);
   if (table.first > table.last)
-    return error(FE_EINVALID, "FE-P07", "its import handler of '{}' is for versions {} to {}, which are none",
+    return error(FE_EINVALID, "FE-P07", "its import handler of '{}' is for versions {} to {}, an empty range",
                  source, table.first, table.last);
   for (const auto& other : import_handlers_)
     if (abi::view(other.table->source) == source && other.table->first <= table.last &&
@@ -272,7 +275,7 @@ Result<void> Registry::add_import_handler(const LoadedPlugin& plugin, const fe_i
   return {};
 }
 
-/// Of aliases and import handlers: FE-P96 where no importer reads models of the format.
+/// Checks the formats of aliases and import handlers. FE-P96 if no importer reads models of a format.
 static Result<void> check_formats(const Registry& registry) {
   std::vector<std::string_view> known(known_formats.begin(), known_formats.end());
   for (const auto& [table, plugin] : registry.importers())
@@ -327,6 +330,7 @@ Result<void> Registry::settle_aliases() {
 }
 
 Result<void> Registry::compile_rules() {
+  // Only the sets added since the last call.
   for (size_t k = compiled_rules_.size(); k < rule_sets_.size(); ++k) {
     const auto& set = rule_sets_[k];
     auto compiled = rewrite::compile_rules(set.text, set.file, set.predicates, ops_);
@@ -368,6 +372,7 @@ Result<void> Registry::compile_rules() {
 std::vector<Contributed<fe_lowering>> Registry::lowerings(std::string_view op,
                                                           std::string_view device) const {
   std::vector<Contributed<fe_lowering>> result;
+  // Latest first: a plugin loaded later overrides earlier ones.
   for (auto lowering = lowerings_.rbegin(); lowering != lowerings_.rend(); ++lowering) {
     auto kind = abi::view(lowering->table->device);
     if (abi::view(lowering->table->op) == op && (kind.empty() || kind == device)) result.push_back(*lowering);

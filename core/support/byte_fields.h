@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Bytes as fields one after another, read with every size checked: messages between processes, programs in packages.
+// Bytes as a sequence of fields, with every size checked: messages between processes, programs in packages.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ class Encoder {
   Bytes bytes_;
 };
 
-/// Reads what may be garbage: after the first field that is not there, everything is empty and ok() is false. Never takes more
-/// memory than the message has bytes, times a constant.
+/// Reads untrusted bytes. After the first missing field, every further field is empty and ok() is false.
+/// Allocates at most a constant times the size of the message.
 class Decoder {
  public:
   explicit Decoder(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -82,17 +82,17 @@ class Decoder {
     for (uint64_t left = count(); left > 0 && ok_; --left) result.emplace_back(text());
     return result;
   }
-  /// How many things follow, each of at least a byte.
+  /// The number of items that follow, each of which has at least one byte.
   uint64_t count() {
     const uint64_t count = get<uint64_t>();
     if (count > bytes_.size()) fail();
     return ok_ ? count : 0;
   }
-  /// The bytes are none of what is read: everything after them is empty.
+  /// Marks the bytes as invalid: all further fields are empty.
   void refuse() { fail(); }
 
   bool ok() const { return ok_; }
-  /// All was there, and nothing is left.
+  /// Whether every field was present and no bytes are left.
   bool done() const { return ok_ && bytes_.empty(); }
   bool more() const { return ok_ && !bytes_.empty(); }
 

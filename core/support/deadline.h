@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How long something may take, asked now and then by what it calls.
+// Time limits. Long-running functions poll them.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace ferrite::core {
 
-/// A moment that must not be passed; without a limit it never comes.
+/// A point in time that must not be passed; without a limit it never comes.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,7 +19,7 @@ class Deadline {
     if (limit) moment_ = Clock::now() + *limit;
   }
   bool passed() const { return limit_ && Clock::now() > moment_; }
-  /// FE-M21 once it has passed.
+  /// FE-M21 if the deadline has passed.
   Result<void> check() const {
     if (!passed()) return {};
     return error(FE_ECANCELLED, "FE-M21",

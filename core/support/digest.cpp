@@ -17,12 +17,13 @@ struct Digest::State {
 
 namespace {
 
-/// The functions fail for want of memory, or where the machine's settings forbid the algorithm.
+/// The functions of OpenSSL fail if memory runs out or the machine's policy forbids the algorithm. Neither
+/// can be handled here.
 void require(bool done) {
   if (!done) throw std::runtime_error("SHA-256 is not available from the system's cryptographic library");
 }
 
-/// Looked up once; it lives as long as the process.
+/// Fetched once: EVP_MD_fetch is slow. The pointer is never freed.
 const EVP_MD* algorithm() {
   static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   require(found != nullptr);

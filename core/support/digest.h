@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// SHA-256, for files that must be what somebody said they are.
+// SHA-256, for files whose contents must match a published checksum.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,18 @@
 
 namespace ferrite::core {
 
-/// SHA-256 of what is added to it.
+/// The SHA-256 of all bytes added.
 class Digest {
  public:
-  /// Looks the algorithm up, once for the process. For the thread that starts others which digest: the cryptographic library keeps
-  /// state for each thread that looks something up, which it does not give back where the thread outlives it.
+  /// Looks the algorithm up, once for the process. Call it on the thread that starts the threads which
+  /// digest: the cryptographic library keeps state for each thread that looks an algorithm up, and leaks it
+  /// if the thread ends before the process.
   static void prepare();
   Digest();
   ~Digest();
   Digest(const Digest&) = delete;
   void add(std::span<const std::byte> bytes);
-  /// 64 hexadecimal digits; nothing may be added afterwards.
+  /// Finishes: 64 hexadecimal digits. Nothing may be added afterwards.
   std::string hex();
 
  private:
@@ -30,7 +31,8 @@ class Digest {
 };
 
 std::string sha256(std::string_view text);
-/// Of several parts with their lengths, which keep them apart.
+/// The SHA-256 of several parts. The length of each part is included, so that different splits of the same
+/// bytes differ.
 std::string sha256(std::initializer_list<std::string_view> parts);
 
 }  // namespace ferrite::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Time that something took.
+// Measuring elapsed time.
 #pragma once
 
 #include <chrono>

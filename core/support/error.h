@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Errors of the core: a coded value, never an exception across a module's border.
+// Errors of the core: values with a code. No exception crosses a module's border.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 
 namespace ferrite::core {
 
-/// What went wrong: `code` from errors.def (or "<plugin>/<name>"), `text` says what is wrong and what to do, `where` is
-/// file:line:col, a node or a plugin.
+/// An error. `code` is from errors.def (or "<plugin>/<name>"), `text` says what is wrong and what to do,
+/// `where` is file:line:col, a node or a plugin.
 struct Error {
   int32_t status = FE_EINTERNAL;  ///< FE_E* class
   std::string code;
@@ -36,7 +36,7 @@ template <class... Args>
 Error error(int32_t status, std::string_view code, fmt::format_string<Args...> format, Args&&... args) {
   return Error{status, std::string(code), fmt::format(format, std::forward<Args>(args)...), {}};
 }
-/// The same error, said to be at `where`, unless it already has a place.
+/// Sets the error's place to `where`, unless it already has one.
 inline Error at(std::string where, Error error) {
   if (error.where.empty()) error.where = std::move(where);
   return error;
@@ -79,8 +79,8 @@ class [[nodiscard]] Result<void> {
   bool failed_ = false;
 };
 
-/// An error of what a manifest or descriptor names at `place`: there, with the place that it had in its text. As it is where
-/// `place` is empty.
+/// An error in a file that a manifest or descriptor names at `place`. The error moves to `place`, and its
+/// text keeps the position within the named file. Unchanged if `place` is empty.
 inline Error named_at(const std::string& place, Error error) {
   if (place.empty()) return error;
   if (!error.where.empty()) error.text = fmt::format("{}: {}", error.where, error.text);

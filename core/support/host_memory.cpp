@@ -23,14 +23,15 @@ int64_t machine_bytes() {
   return static_cast<int64_t>(std::min<uint64_t>(units * info.mem_unit, unlimited));
 }
 
-/// The number in the file; without a number, as in "max", there is no limit.
+/// The number in the file. A file without a number, as in "max", means no limit.
 int64_t limit_in(const fs::path& path) {
   int64_t bytes = 0;
   std::ifstream file(path);
   return file >> bytes ? bytes : unlimited;
 }
 
-/// The least limit of the process' control groups: each bounds those inside of it. A container may see its own group as the root.
+/// The smallest limit of the process's control groups and their ancestors. In a container its own group may
+/// appear as the root, so the root's limit counts too.
 int64_t group_bytes() {
   int64_t least = unlimited;
   std::ifstream groups("/proc/self/cgroup");

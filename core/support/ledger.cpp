@@ -15,7 +15,7 @@ std::string ledger_json(std::span<const LedgerRecord> records) {
                     {"category", record.category},
                     {"text", record.text},
                     {"score", record.score}});
-  // Names come from models and may be no UTF-8.
+  // Names come from models and may be invalid UTF-8: replace bad bytes instead of throwing.
   return list.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

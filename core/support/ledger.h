@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The decision ledger: what was decided while compiling, and why. `explain`, metrics and reports read it.
+// The decision ledger: each decision of a compilation and its reason. `explain`, metrics and reports read it.
 #pragma once
 
 #include <mutex>
@@ -9,27 +9,29 @@
 
 namespace ferrite::core {
 
-/// One decision. `kind` is one of: rule, pass, plugin, inline, fusion, parts, placement, candidate, kernel, packing, lowering,
+/// One decision. `kind` is one of: rule, pass, plugin, inline, fusion, parts, placement, candidate, kernel,
+/// packing, lowering,
 /// claim, select, layout, record.
-/// Of inline, fusion and kernel the subject, of inline and fusion the object too, are names of model nodes: "Conv_3, Relu_4".
+/// For inline, fusion and kernel, `subject` names model nodes ("Conv_3, Relu_4"); for inline and fusion
+/// `object` does, too.
 struct LedgerRecord {
   std::string kind;
-  std::string subject;   ///< what was decided about: a rule, a pass, a pair's first node
+  std::string subject;   ///< the thing decided about: a rule, a pass, a pair's first node
   std::string object;    ///< the pair's second node, the plugin, the device
   std::string outcome;   ///< "applied", "fused", "refused", "chosen", ...
-  std::string category;  ///< refusals: a category of feature 4; otherwise empty
-  std::string text;      ///< for people
-  double score = 0;      ///< bytes saved, seconds, matches: by kind
+  std::string category;  ///< the category of a refusal; otherwise empty
+  std::string text;      ///< an explanation for people
+  double score = 0;      ///< bytes saved, seconds or matches, depending on `kind`
 };
 
-/// Any-thread.
+/// The list of decisions. Any-thread.
 class Ledger {
  public:
   void add(LedgerRecord record) {
     std::lock_guard lock(mutex_);
     records_.push_back(std::move(record));
   }
-  /// A copy, in the order of the decisions.
+  /// A copy of the records, in the order of the decisions.
   std::vector<LedgerRecord> records() const {
     std::lock_guard lock(mutex_);
     return records_;

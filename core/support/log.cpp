@@ -15,8 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 8> channel_names = {"graph",       "loops",   "schedule", "kernels",
                                                            "output_code", "plugins", "passes",   "launches"};
-// The one process-wide setting: which channels were asked for. Set once by the
-// command line, read everywhere.
+// Process-wide state by design: the enabled channels. The command line sets it once; every module reads it.
 std::atomic<uint32_t> enabled_mask{0};
 
 size_t position(std::string_view channel) {

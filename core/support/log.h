@@ -11,11 +11,12 @@
 
 namespace ferrite::core::log {
 
-/// Turns channels on: a comma-separated list of graph, loops, schedule, kernels, output_code, plugins, passes, launches.
+/// Turns channels on: a comma-separated list of graph, loops, schedule, kernels, output_code, plugins,
+/// passes, launches.
 /// FE-C03 names an unknown one. Call before threads are started.
 Result<void> enable(std::string_view channels);
 bool enabled(std::string_view channel);
-/// Those that are on, as enable() takes them.
+/// The enabled channels, in the form that enable() takes.
 std::string enabled_channels();
 /// Writes "[channel] text" to standard error, one whole line at a time. Any-thread.
 void write(std::string_view channel, std::string_view text);

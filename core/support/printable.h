@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Text of others on its way to a terminal.
+// Makes foreign text safe to print on a terminal.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ferrite::core {
 
-/// The text with the control characters that it has (C0 but for tab and line break, DEL, and C1 in UTF-8) as \xNN: names come from
-/// files, and a terminal obeys what it is sent.
+/// The text with control characters written as \xNN (C0 except tab and line break, DEL, and C1 in UTF-8).
+/// Names come from files, and a terminal would obey escape sequences in them.
 std::string printable(std::string_view text);
 
 }  // namespace ferrite::core

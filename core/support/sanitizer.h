@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Whether this build is watched by a sanitizer.
+// Whether this build uses a sanitizer.
 #pragma once
 
 namespace ferrite::core {
 
-/// The address or the thread sanitizer, which reserve more addresses than any limit of a process has.
+/// True for the address and thread sanitizers: they reserve more address space than any limit on the process
+/// allows.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool sanitized = true;
 #elif defined(__has_feature)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Words of commands that are shown to people.
+// Quoting words of shell commands that messages show.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace ferrite::core {
 
-/// A word as a shell reads it back: as it is where nothing in it means anything to one, else in single quotes.
+/// The word as a shell must read it: unchanged if it has no character that is special to a shell, else in
+/// single quotes.
 std::string shell_word(std::string_view word);
 
 }  // namespace ferrite::core

@@ -6,7 +6,7 @@
 
 namespace ferrite::core {
 
-/// The parts between separators; an empty text has one, which is empty.
+/// The parts of a text between separators. An empty text has one part, which is empty.
 inline std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {

@@ -7,12 +7,13 @@
 namespace ferrite::core {
 namespace {
 
-// Longer names are not typed by hand; the bound keeps hostile ones cheap.
+// Nobody types longer names by hand, and the bound keeps hostile input cheap: the distance takes quadratic
+// time.
 constexpr size_t longest = 128;
-// Of fewer letters too much is the beginning.
+// Shorter inputs are a prefix of too many names.
 constexpr size_t shortest_beginning = 4;
 
-// Optimal string alignment distance: rows of the usual table, of which the last three are kept.
+// Optimal string alignment distance. Keeps only the last three rows of the usual dynamic-programming table.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, previous(b.size() + 1), current(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
@@ -42,7 +43,7 @@ std::string suggest(std::string_view wrong, std::span<const std::string_view> kn
   size_t least = std::max<size_t>(1, wrong.size() / 4) + 1;
   for (auto name : known) {
     if (name.size() > longest) continue;
-    // Nothing is meant by a name of which no letter is left.
+    // A name in which every letter differs is no suggestion.
     const size_t d = distance(wrong, name);
     const bool nearer = d < least || (d == least && !best.empty() &&
                                       same_beginning(wrong, name) > same_beginning(wrong, best));

@@ -8,12 +8,13 @@
 
 namespace ferrite::core {
 
-/// The known name that is nearest to `wrong` in insertions, deletions, replacements and swaps of neighbours; of
-/// equals the one with the longest beginning in common with it, then the first. Where none is near enough to be meant (more than a quarter of the letters differ), the one name that begins with
-/// `wrong`, if that has four letters or more; else empty.
+/// The known name nearest to `wrong`, counting insertions, deletions, replacements and swaps of neighbours.
+/// Ties go to the name that shares the longest prefix with `wrong`, then to the first one. If more than a
+/// quarter of the letters differ, the result is the only name that begins with `wrong`, provided that `wrong`
+/// has four letters or more; else it is empty.
 std::string suggest(std::string_view wrong, std::span<const std::string_view> known);
 
-/// "; did you mean 'x'?", or nothing: what an error text ends with.
+/// "; did you mean 'x'?", or an empty string. Error texts append it.
 std::string did_you_mean(std::string_view wrong, std::span<const std::string_view> known);
 
 }  // namespace ferrite::core

@@ -10,7 +10,7 @@
 namespace ferrite::core::log {
 namespace {
 
-// Process-wide, as the channels are; set once by the command line.
+// Process-wide, as the log channels are; the command line sets it once.
 std::atomic<bool> shown{false};
 
 }  // namespace

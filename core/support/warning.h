@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the user of a program should see without asking: a plugin that is left out, a rule that nobody tried,
+// Warnings that the user sees without enabling a log channel: a plugin that is left out, a rule that was
+// never tried,
 // a warning that a plugin logs.
 #pragma once
 
@@ -7,11 +8,12 @@
 
 namespace ferrite::core::log {
 
-/// From now on warn() is heard where its channel is off. Programs that embed Ferrite are silent unless they call it. Call before
-/// threads are started.
+/// From now on warn() also prints warnings whose channel is off. Programs that embed Ferrite stay silent
+/// unless they call it. Call before threads are started.
 void show_warnings();
 
-/// Writes "[channel] text" where the channel is on, else "ferrite: warning: text", in one line, where warnings are shown.
+/// Writes one line: "[channel] text" if the channel is on, else "ferrite: warning: text" if warnings are
+/// shown.
 /// Any-thread.
 void warn(std::string_view channel, std::string_view text);
 

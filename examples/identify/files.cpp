@@ -60,9 +60,9 @@ Features read_features(const std::string& path, const FeatureSizes& sizes) {
 
   const int64_t count = std::min(sizes.block, size);
   const auto first = read_block(file, 0, count), last = read_block(file, size - count, count);
-  // Only the outer side of each block is stripped, in small files too.
+  // As in Magika: strip only the outer end of each block, even if the blocks of a small file overlap.
   const auto start = std::min(first.find_first_not_of(white_space), first.size());
-  const auto stop = last.find_last_not_of(white_space) + 1;  // 0 where there is nothing else
+  const auto stop = last.find_last_not_of(white_space) + 1;  // 0 if the block is all white space
   const auto beginning = std::string_view(first).substr(start, static_cast<size_t>(sizes.beginning));
   const auto from = stop - std::min(stop, static_cast<size_t>(sizes.end));
   const auto end = std::string_view(last).substr(from, stop - from);

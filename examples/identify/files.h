@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the model sees of a file: its first and its last bytes.
+// The features of a file for the model: its first and last bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace identify {
 
-/// From the model's configuration, in bytes.
+/// Sizes from the model's configuration, in bytes.
 struct FeatureSizes {
   int64_t beginning = 0, end = 0;
-  int64_t block = 0;       ///< read at each end before white space is stripped
+  int64_t block = 0;       ///< bytes to read at each end, before white space is stripped
   int64_t least_file = 0;  ///< shorter files are judged without the model
   int32_t padding_token = 0;
 };
@@ -23,7 +23,7 @@ struct Features {
   std::optional<std::string> label;  ///< "directory", "empty", "txt", "unknown"
 };
 
-/// Throws std::runtime_error where the file is not there or cannot be read.
+/// Throws std::runtime_error if the file does not exist or cannot be read.
 Features read_features(const std::string& path, const FeatureSizes& sizes);
 
 /// Strict: no overlong forms, no surrogates, nothing above 10FFFF, no truncated tail.

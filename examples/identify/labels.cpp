@@ -44,14 +44,14 @@ Configuration::Configuration(const std::string& path) try {
 }
 
 Verdict Configuration::judge(std::span<const float> probabilities) const {
-  const auto best = std::max_element(probabilities.begin(), probabilities.end());  // the first of equals
+  const auto best = std::max_element(probabilities.begin(), probabilities.end());  // the first one on a tie
   const auto& found = labels_.at(static_cast<size_t>(best - probabilities.begin()));
   const double score = *best;
   const auto overwrite = overwrite_.find(found);
   const auto& label = overwrite == overwrite_.end() ? found : overwrite->second;
   const auto own = thresholds_.find(found);
   if (score >= (own == thresholds_.end() ? threshold_ : own->second)) return {label, score};
-  // Too unsure for its own name: only whether it is text.
+  // Below the threshold, report only whether it is text.
   const auto text = is_text_.find(label);
   return {text != is_text_.end() && text->second ? "txt" : "unknown", score};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From the model's probabilities to a label: the tables of its configuration.
+// Converts the model's probabilities to a label, with the tables of its configuration.
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@ struct Verdict {
 
 class Configuration {
  public:
-  /// Reads config.min.json and, beside it, content_types_kb.min.json. Throws std::runtime_error where they cannot be read
-  /// or ask for what is not done here.
+  /// Reads config.min.json and content_types_kb.min.json from the same folder. Throws std::runtime_error if
+  /// they cannot be read or require a feature that this example does not implement.
   explicit Configuration(const std::string& path);
 
   const FeatureSizes& sizes() const { return sizes_; }
   size_t label_count() const { return labels_.size(); }
-  /// Of one row of probabilities, label_count() of them.
+  /// The verdict for one row of label_count() probabilities.
   Verdict judge(std::span<const float> probabilities) const;
 
  private:
@@ -33,7 +33,7 @@ class Configuration {
   std::map<std::string, std::string> overwrite_;
   std::map<std::string, double> thresholds_;
   std::map<std::string, bool> is_text_;
-  double threshold_ = 0;  ///< of labels without one of their own
+  double threshold_ = 0;  ///< for labels without a threshold of their own
 };
 
 }  // namespace identify

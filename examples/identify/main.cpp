@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Names the type of files with Magika's model: a program on the embedding API alone.
+// Identifies file types with Magika's model. Uses only the embedding API.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -26,7 +26,7 @@ struct Arguments {
   std::vector<std::string> files;
 };
 
-/// Workers: 0 is as many as the machine has processors. Throws std::invalid_argument.
+/// The number of workers; 0: one per processor. Throws std::invalid_argument.
 int64_t read_threads(const std::string& text) {
   constexpr int64_t most = 4096;
   int64_t threads = -1;
@@ -38,7 +38,7 @@ int64_t read_threads(const std::string& text) {
   return threads;
 }
 
-/// Throws std::invalid_argument where the command line is not understood.
+/// Throws std::invalid_argument for an invalid command line.
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for (int k = 1; k < argc; ++k) {
@@ -71,7 +71,7 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-/// The model must be what the configuration describes: int32 [batch, tokens] -> f32 [batch, labels].
+/// Checks that the model matches the configuration: int32 [batch, tokens] -> f32 [batch, labels].
 void check_model(const ferrite::Model& model, const identify::Configuration& configuration) {
   const auto inputs = model.inputs(), outputs = model.outputs();
   const auto tokens = configuration.sizes().beginning + configuration.sizes().end;
@@ -109,7 +109,7 @@ int identify_files(const Arguments& arguments) {
         ++runs;
       }
     } catch (const ferrite::Error&) {
-      throw;  // of the model, not of this file
+      throw;  // the model is at fault, not this file
     } catch (const std::exception& fault) {
       std::fprintf(stderr, "identify: %s: %s\n", path.c_str(), fault.what());
       ++failed;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs a model on its own result again and again; the state stays in the device's memory between, and host memory comes from here.
+// Feeds a model's result back as its input. The state stays in device memory between runs, and host memory
+// comes from this program's allocator.
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -22,7 +23,7 @@ struct Arguments {
   int steps = 20;
 };
 
-/// Throws std::invalid_argument where the command line is not understood.
+/// Throws std::invalid_argument for an invalid command line.
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for (int k = 1; k < argc; ++k) {
@@ -47,8 +48,8 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-/// Host memory of the runs, counted. A program with a pool of its own gives it here; for a device's memory it says that device's number
-/// in the place of kDLCPU.
+/// A counting allocator for host memory. A program with its own pool connects it here; to serve a device's
+/// memory, it sets that device's DLPack type instead of kDLCPU.
 struct Memory {
   std::atomic<int> blocks = 0;
 
@@ -87,7 +88,7 @@ void run(const Arguments& arguments, const ferrite_allocator& allocator) {
   auto state = ferrite::Tensor::view<const float>(inputs[0].dims, start);
   for (int step = 1; step < arguments.steps; ++step)
     state = model.run({state}, {.outputs_on_device = true})[0];
-  // The last result is in host memory, where it can be read.
+  // Without outputs_on_device the last result is in host memory, where it can be read.
   const auto result = model.run({state})[0];
   const auto [least, most] = std::ranges::minmax(result.elements<float>());
   std::printf("%zu elements after %d steps: %.3f to %.3f\n", count, arguments.steps, least, most);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The allocator of a program that embeds Ferrite.
+// Adapts the allocator that an embedding program provides.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace ferrite::core::capi {
 
 class GivenAllocator final : public runtime::Allocator {
  public:
-  /// FE-X30 where a function is missing.
+  /// FE-X30 if a function is missing.
   static Result<std::shared_ptr<GivenAllocator>> make(const ferrite_allocator& given);
 
   bool serves(const runtime::Device& device) const override;
@@ -31,7 +31,7 @@ class GivenAllocator final : public runtime::Allocator {
     uint64_t bytes = 0;
     void* stream = nullptr;
   };
-  std::map<void*, Block> blocks_;  ///< that were given and are not back
+  std::map<void*, Block> blocks_;  ///< allocated and not yet freed
 };
 
 }  // namespace ferrite::core::capi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the embedding API of ferrite.h is made over. libferrite.so compiles models; libferrite_runtime.so runs packages alone. Each
-// of the two has an open_engine() of its own.
+// The interface below the embedding API of ferrite.h. libferrite.so compiles models; libferrite_runtime.so
+// only runs packages. Each defines its own open_engine().
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace ferrite::core::capi {
 
-/// Figures of a program: ferrite_stats without the time of a run.
+/// The numbers of ferrite_stats, except the time of a run.
 struct ProgramFigures {
   uint64_t nodes = 0, statements = 0, kernels = 0;
   double compile_ms = 0, init_ms = 0, load_ms = 0;
@@ -30,8 +30,9 @@ class RunnableProgram {
   virtual ~RunnableProgram() = default;
   virtual std::vector<runtime::PortInfo> inputs() const = 0;
   virtual std::vector<runtime::PortInfo> outputs() const = 0;
-  virtual std::shared_ptr<const runtime::Executable> executable() const = 0;  ///< null: it is interpreted
-  /// Contiguous elements in port order. `context`: null where it is interpreted; one run at a time for each.
+  virtual std::shared_ptr<const runtime::Executable> executable() const = 0;  ///< null if it is interpreted
+  /// Inputs and outputs are contiguous, in port order. `context`: null for an interpreted program; each
+  /// context allows one run at a time.
   virtual Result<void> run(runtime::Executable::Context* context, std::span<const void* const> inputs,
                            std::span<void* const> outputs) const = 0;
   virtual ProgramFigures figures() const = 0;
@@ -44,16 +45,17 @@ class LoadedModel {
   virtual ~LoadedModel() = default;
   virtual const std::vector<ModelPort>& inputs() const = 0;
   virtual const std::vector<ModelPort>& outputs() const = 0;
-  /// The program for these input dims. `ports_on_device`: inputs and outputs lie in the first device's memory.
+  /// The program for these input dims. `ports_on_device`: inputs and outputs are in the first device's
+  /// memory.
   virtual Result<std::shared_ptr<const RunnableProgram>> program(
       std::span<const std::vector<int64_t>> input_dims, bool ports_on_device) = 0;
 };
 
-/// A session. Any-thread; it outlives its models.
+/// A session. Any-thread; it must outlive its models.
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// The devices that the session runs on; none where it interprets. FE-D codes.
+  /// The devices on which the session runs; none if it interprets. FE-D codes.
   virtual Result<runtime::Devices> devices() const = 0;
   virtual Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The embedding API of ferrite.h over an engine: one that compiles, or one that runs packages.
+// The embedding API of ferrite.h on top of an engine: one that compiles, or one that only runs packages.
 #include "ferrite/ferrite.h"
 
 #include <chrono>
@@ -22,7 +22,7 @@ namespace {
 
 using Stagings = std::vector<std::unique_ptr<capi::Staging>>;
 
-/// Names and dims of a port where C can see them.
+/// The names and dims of a port as C strings and arrays.
 struct PortText {
   std::string dtype_name;
   std::vector<const char*> dim_names;
@@ -33,12 +33,13 @@ thread_local Error last_error;
 int32_t fail(Error error) {
   last_error = std::move(error);
   if (last_error.status == FERRITE_OK) last_error.status = FERRITE_EINTERNAL;
-  // Classes of the plugin ABI that mean nothing to a program: cancelled, stale.
+  // Classes of the plugin ABI without a meaning for embedding programs (cancelled, stale) become
+  // FERRITE_EINTERNAL.
   if (last_error.status > FERRITE_EDEVICE) last_error.status = FERRITE_EINTERNAL;
   return last_error.status;
 }
 
-/// Runs `body`, which returns a Result<void>; no exception gets out.
+/// Runs `body`, which returns a Result<void>, and converts errors and exceptions to a status.
 template <class Body>
 int32_t guarded(Body&& body) noexcept {
   try {
@@ -55,7 +56,7 @@ Error null_argument(std::string_view function, std::string_view argument) {
   return at(std::string(function), error(FE_EINVALID, "FE-X30", "'{}' is null or has no size", argument));
 }
 
-/// Writes what the caller's struct has room for; its `size` stays.
+/// Writes as many fields as the caller's struct has room for; its `size` is unchanged.
 template <class T>
 void give(T* out, const T& value) {
   constexpr size_t head = sizeof(uint64_t);
@@ -67,13 +68,13 @@ void give(T* out, const T& value) {
 }  // namespace
 
 struct ferrite_session {
-  std::shared_ptr<capi::Engine> engine;  // shared with tensors in a device's memory
+  std::shared_ptr<capi::Engine> engine;  // device tensors share it
 
-  /// Opened when first asked for. What opening a device says.
+  /// The tensor device, opened at first use. Errors are those of opening the device.
   Result<capi::TensorDevice> device();
 
  private:
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::optional<capi::TensorDevice> device_;
 };
 
@@ -94,7 +95,7 @@ struct ferrite_model {
   std::unique_ptr<capi::LoadedModel> model;
   std::vector<PortText> input_texts, output_texts;
 
-  mutable std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards the members below
   std::shared_ptr<const capi::RunnableProgram> last;
   double run_ms = 0;
   using RunKey = std::pair<std::shared_ptr<const capi::RunnableProgram>,
@@ -111,20 +112,21 @@ struct ferrite_model {
         return staging;
       }
     }
+    // Create it outside the lock: it opens streams and allocates arenas. Each concurrent run has its own.
     return std::make_unique<capi::Staging>(place.first, place.second);
   }
   void put_back(const RunKey& place, std::unique_ptr<capi::Staging> staging) {
     std::lock_guard lock(mutex);
     idle[place].push_back(std::move(staging));
   }
-  /// The session's device, opened where it is asked for: by options, or by tensors in other memory than the host's. FE-X39 for a
-  /// stream where it has none.
+  /// The session's device, opened if options or tensors in other memory than the host's require it. FE-X39
+  /// for a stream if the device has none.
   Result<capi::TensorDevice> device(const ferrite_run_options& options,
                                     std::span<const DLTensor* const> tensors) const;
-  /// The program for these shapes, its ports in the device's memory where `apart`.
+  /// The program for these shapes; `apart`: its ports are in the device's memory.
   Result<std::shared_ptr<const capi::RunnableProgram>> prepare(std::span<const capi::BoundTensor> inputs,
                                                                bool apart);
-  /// With what was taken for the place. It comes back where the run was well.
+  /// Runs with the staging that was taken for the key, and returns it to the pool if the run succeeds.
   Result<void> run(const RunKey& place, std::unique_ptr<capi::Staging> staging,
                    std::span<const capi::BoundTensor> inputs, std::span<const capi::BoundTensor> outputs);
 };
@@ -158,6 +160,7 @@ Result<void> ferrite_model::run(const RunKey& place, std::unique_ptr<capi::Stagi
                                 std::span<const capi::BoundTensor> inputs,
                                 std::span<const capi::BoundTensor> outputs) {
   auto start = std::chrono::steady_clock::now();
+  // If the run fails, the staging is destroyed instead of reused: its state is unknown.
   FE_CHECK(staging->run(inputs, outputs));
   double taken = milliseconds_since(start);
   put_back(place, std::move(staging));
@@ -337,6 +340,7 @@ Result<void> run_alloc(std::string_view function, ferrite_model* model, const fe
   FE_TRY(const auto targets,
          capi::bind_outputs(*model->model, ports, tensors.data(), tensors.size(), device));
   FE_CHECK(model->run(place, std::move(staging), bound, targets));
+  // Output arguments are written on success only.
   for (size_t k = 0; k < made.size(); ++k) outputs[k] = made[k].release();
   return {};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// libferrite_runtime.so: packages run, and nothing is compiled. The plugins of devices and libraries are loaded when a package needs
-// them.
+// libferrite_runtime.so: runs packages and compiles nothing. Plugins for devices and libraries are loaded
+// when a package needs them.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -39,7 +39,7 @@ class PackagedProgram final : public RunnableProgram {
     return {loaded_.figures.nodes, loaded_.figures.statements, static_cast<uint64_t>(kernels), 0,
             made.init_ms,          load_ms_ - made.init_ms};
   }
-  std::string ledger() const override { return "[]"; }  // decisions are not kept in packages
+  std::string ledger() const override { return "[]"; }  // packages do not store decisions
 
  private:
   const package::Loaded loaded_;
@@ -65,8 +65,8 @@ class PackageEngine final : public Engine {
   Result<package::Loaded> load(const package::Package& package);
 
  private:
-  /// The plugins that are installed with this library, by name, each once. One that is not there is no error: the device that is
-  /// missing then says so.
+  /// Loads the plugins of this name that are installed with this library, each once. A missing plugin is no
+  /// error here: opening the missing device reports it.
   void load_installed(const std::string& name);
 
   const std::string devices_;
@@ -74,7 +74,7 @@ class PackageEngine final : public Engine {
   const std::shared_ptr<runtime::Allocator> allocator_;
   const bool loads_installed_;
   const std::unique_ptr<fe_host> host_ = plugin::make_host();
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   plugin::BackendPlugins plugins_{*host_};
   std::set<std::string> asked_;
 };

@@ -27,7 +27,7 @@ Result<void> Staging::copy(uint32_t direction, void* to, const void* from, int64
 Result<DeviceMemory> Staging::device_memory(std::shared_ptr<const Engine> engine) {
   DeviceMemory memory{std::move(engine), program_->executable(), {}};
   if (native_stream_ && !stream_) {
-    // Opened anew, because tensors may outlive the context.
+    // Open a stream of its own: tensors may outlive the context and its stream.
     FE_TRY(void* const stream, executable_->devices[0]->open_stream(native_stream_));
     stream_ = std::shared_ptr<void>(
         stream, [device = executable_->devices[0]](void* opened) { device->close_stream(opened); });
@@ -39,6 +39,7 @@ Result<DeviceMemory> Staging::device_memory(std::shared_ptr<const Engine> engine
 bool Staging::in_place(const BoundTensor& tensor) const {
   if (tensor.bytes == 0) return true;
   if (tensor.on_device != apart_ || !tensor.strides.empty()) return false;
+  // Kernels may rely on the alignment of device memory; in host memory only elements need to be aligned.
   return apart_ ? reinterpret_cast<uintptr_t>(tensor.data) % runtime::least_alignment == 0
                 : tensor.is_aligned();
 }
@@ -84,6 +85,7 @@ Result<void> Staging::take_back(Copy& copy, const void* from, const BoundTensor&
 Result<void> Staging::run(std::span<const BoundTensor> inputs, std::span<const BoundTensor> outputs) {
   if (context_) FE_CHECK(context_->opened());
   const auto on_host = [](const BoundTensor& tensor) { return !tensor.on_device && tensor.bytes > 0; };
+  // Return early only if the host has nothing to do after the run: all tensors are on the device.
   const bool early =
       native_stream_ && std::ranges::none_of(inputs, on_host) && std::ranges::none_of(outputs, on_host);
   if (context_) context_->return_early(early);
@@ -108,6 +110,7 @@ Result<void> Staging::run(std::span<const BoundTensor> inputs, std::span<const B
   FE_CHECK(program_->run(context_.get(), in, out));
   const auto ports = program_->inputs();
   bool copied = false;
+  // The run changed copies of these inputs: copy the new contents back to the caller's tensors.
   for (size_t k = 0; k < inputs.size(); ++k)
     if (ports[k].changed && in[k] != inputs[k].data) {
       FE_CHECK(take_back(copies_[k], in[k], inputs[k]));

@@ -21,7 +21,7 @@ std::string number_text(const DLDevice& device) {
   return fmt::format("{}:{}", static_cast<int32_t>(device.device_type), device.device_id);
 }
 
-/// What is wrong with a tensor by itself, whatever it is bound to.
+/// Checks a tensor on its own, regardless of the port.
 Result<void> check(const DLTensor* tensor, const TensorDevice& device, const std::string& where) {
   if (!tensor) return at(where, error(FE_EINVALID, "FE-X30", "the tensor is null"));
   if (tensor->device.device_type != kDLCPU && !device.has(*tensor))
@@ -74,7 +74,7 @@ bool contiguous(const DLTensor& tensor) {
   return true;
 }
 
-/// `visit(offset)` for each element in the order of the indices; the offset is in bytes.
+/// Calls `visit(offset)` for each element in index order; the offset is in bytes.
 template <class Visit>
 void each_element(const BoundTensor& tensor, Visit&& visit) {
   const auto& [dims, strides] = std::tie(tensor.dims, tensor.strides);
@@ -91,7 +91,7 @@ void each_element(const BoundTensor& tensor, Visit&& visit) {
   }
 }
 
-/// A checked tensor as it is bound.
+/// Converts a checked tensor.
 BoundTensor bound(const DLTensor& tensor, const TensorDevice& device) {
   BoundTensor result;
   result.dims.assign(tensor.shape, tensor.shape + tensor.ndim);
@@ -157,7 +157,7 @@ DLDataType data_type_of(DType dtype) {
     case FE_CLASS_COMPLEX: return with(kDLComplex);
     default: break;
   }
-  // DLPack numbers each of the small floats.
+  // DLPack has a separate type code for each of the small floats.
   switch (dtype) {
     case DType::bf16_: return with(kDLBfloat);
     case DType::f8e4m3_: return with(10);
@@ -219,7 +219,7 @@ Result<std::vector<BoundTensor>> bind_outputs(const LoadedModel& model,
 
 namespace {
 
-/// One owner for the struct, its shape and its elements.
+/// Owns the struct, its shape and its elements.
 struct Owner {
   DLManagedTensorVersioned tensor{};
   std::vector<int64_t> shape;
@@ -264,7 +264,7 @@ Result<OwnedTensor> make_device_tensor(const runtime::PortInfo& port, DeviceMemo
   FE_TRY(void* const memory, from.executable->alloc(0, port.bytes, from.stream.get()));
   std::shared_ptr<void> data(memory, [from = std::move(from)](void* given) mutable {
     from.executable->free(0, given, from.stream.get());
-    // The plugins of what goes first are the session's.
+    // Release the stream before the engine: it uses the session's plugins.
     from.stream.reset();
     from.executable.reset();
   });

@@ -17,9 +17,11 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers are written as they lie in memory");
 
 using Bytes = std::span<const std::byte>;
+// The line ends and the end-of-file character reveal damage by a transfer in text mode, as in PNG.
 constexpr std::array<char, 8> magic = {'F', 'E', 'P', 'K', 'G', '\r', '\n', '\x1a'};
 constexpr uint32_t layout_version = 2;
-/// Of all compressed sections together: more than any program has, and no more memory than a machine spares.
+/// Limit on the total size of compressed sections: more than any program needs, and small enough for any
+/// machine.
 constexpr uint64_t most_decompressed = uint64_t{512} << 20;
 constexpr int level = 9;
 constexpr size_t digits = 64;
@@ -28,12 +30,12 @@ struct Header {
   std::array<char, 8> magic{};
   uint32_t version = 0, sections = 0;
   uint64_t file_bytes = 0;
-  std::array<char, digits> digest{};  ///< of the header before it, and of the table
+  std::array<char, digits> digest{};  ///< over the header before it, and the table
 };
 struct TableEntry {
   uint32_t kind = 0, codec = 0, target = 0, reserved = 0;
   uint64_t offset = 0, bytes = 0, raw_bytes = 0;
-  std::array<char, digits> digest{};  ///< of the bytes as they lie in the file
+  std::array<char, digits> digest{};  ///< over the section's bytes in the file
 };
 static_assert(sizeof(Header) == 88 && sizeof(TableEntry) == 104);
 
@@ -139,6 +141,7 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file,
     return error(FE_EINVALID, "FE-K51", "it says that it has {} bytes, and has {}; get the file again",
                  header.file_bytes, bytes.size());
   const uint64_t table_bytes = uint64_t{header.sections} * sizeof(TableEntry);
+  // Check the count before hashing the table: the header is not verified yet.
   if (header.sections > most_sections || table_bytes > bytes.size() - sizeof header)
     return altered("its table of sections is no table");
   const Bytes table = bytes.subspan(sizeof header, table_bytes);
@@ -151,10 +154,10 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file,
     if (given.kind == 0 || given.kind > kind_count || given.codec > static_cast<uint32_t>(Codec::zstd) ||
         given.reserved != 0)
       return impossible(fmt::format("section {} is of no kind that this version reads", k));
-    // They follow each other, so none overlaps another and nothing is hidden between them.
+    // Sections must be consecutive: then none overlaps another and no bytes are hidden between them.
     if (given.offset != aligned(end) || given.offset > bytes.size() ||
         given.bytes > bytes.size() - given.offset)
-      return impossible(fmt::format("section {} does not lie behind the one before it", k));
+      return impossible(fmt::format("section {} does not follow the one before it", k));
     Entry entry{static_cast<Kind>(given.kind),
                 given.target,
                 static_cast<Codec>(given.codec),
@@ -172,13 +175,13 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file,
         return impossible(fmt::format("section {} is there twice", k));
     if (std::ranges::any_of(bytes.subspan(end, given.offset - end),
                             [](std::byte b) { return b != std::byte{}; }))
-      return altered("something lies between its sections");
+      return altered("there are bytes between its sections");
     if (check == Check::all && digest_of(std::array{entry.bytes}) != given.digest)
       return altered(fmt::format("the contents of section {} were changed", k));
     end = given.offset + given.bytes;
     result.entries_.push_back(entry);
   }
-  if (end != bytes.size()) return impossible("something lies behind its last section");
+  if (end != bytes.size()) return impossible("there are bytes after its last section");
   return result;
 }
 
@@ -219,7 +222,7 @@ Result<std::vector<std::byte>> Container::read(Kind kind, uint32_t target) const
     return impossible(fmt::format("its section of kind {} does not decompress to the {} bytes that it says",
                                   static_cast<uint32_t>(kind), entry->raw_bytes));
   };
-  // What the frame says is looked at first, so that no memory is taken for a size that is not its own.
+  // Check the frame's declared size before allocating memory for it.
   if (ZSTD_getFrameContentSize(entry->bytes.data(), entry->bytes.size()) != entry->raw_bytes) return fault();
   std::vector<std::byte> contents(entry->raw_bytes);
   if (ZSTD_decompress(contents.data(), contents.size(), entry->bytes.data(), entry->bytes.size()) !=

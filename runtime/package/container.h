@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The file of a package: a header, a table of sections, the sections (docs/packages.md).
+// The file format of a package: a header, a table of sections, the sections (docs/packages.md).
 #pragma once
 
 #include <array>
@@ -19,16 +19,16 @@ enum class Kind : uint32_t { description = 1, program, code, graph, weights };
 inline constexpr uint32_t kind_count = 5;
 enum class Codec : uint32_t { stored, zstd };
 
-/// Of a section that belongs to no one target.
+/// The `target` of a section that all targets share.
 inline constexpr uint32_t all_targets = UINT32_MAX;
 
-/// Of one file.
+/// The maximum number of sections in a file.
 inline constexpr uint32_t most_sections = 64;
 
-/// Sections begin at multiples of it, and so do weights in theirs: kernels may assume as much.
+/// Sections, and weights within theirs, begin at multiples of this: kernels may rely on it.
 inline constexpr uint64_t alignment = 64;
 
-/// A section to write. Its contents are in pieces that stay where they are until write() returns.
+/// A section to write. Its contents are parts whose memory must stay unchanged until write() returns.
 struct Section {
   Kind kind = Kind::description;
   uint32_t target = all_targets;
@@ -36,26 +36,28 @@ struct Section {
   std::vector<std::span<const std::byte>> pieces;
 };
 
-/// Writes the file beside its place and renames it. Equal sections give equal bytes. The size of the file; FE-K54 where a section
-/// is larger than readers take, FE-K55 where it cannot be written.
+/// Writes the file atomically (to a temporary file that is then renamed). Equal sections give equal bytes.
+/// Returns the size of the file. FE-K54 if a section exceeds the limits of readers, FE-K55 if writing fails.
 Result<uint64_t> write(const std::string& path, std::span<const Section> sections);
 
-/// What of a file is compared with its hashes: all of it when it is opened, or the sections that are read.
+/// How much of a file is verified against its hashes: everything when it is opened, or only the sections that
+/// are read.
 enum class Check : uint8_t { all, what_is_read };
 
-/// A file that was looked through: every byte of it is in the header, in the table, in one section, whose hash is right, or is
-/// padding. Any-thread.
+/// A verified file: every byte belongs to the header, the table, a section with a correct hash, or padding.
+/// Any-thread.
 class Container {
  public:
-  /// FE-K50 no package, FE-K51 cut short or altered, FE-K52 sections that cannot be.
+  /// FE-K50 no package, FE-K51 truncated or altered, FE-K52 invalid sections.
   static Result<Container> open(std::shared_ptr<const graph::MappedFile> file, Check check = Check::all);
 
-  /// The contents, decompressed. FE-K52 where there is no such section, or it does not decompress to the size that it says.
+  /// The contents, decompressed. FE-K52 if there is no such section, or its size after decompression is not
+  /// the declared one.
   Result<std::vector<std::byte>> read(Kind kind, uint32_t target) const;
-  /// The contents in the mapped file; FE-K52 where there is no such section, or it is compressed.
+  /// The contents within the mapped file; FE-K52 if there is no such section or it is compressed.
   Result<std::span<const std::byte>> in_place(Kind kind, uint32_t target) const;
   bool has(Kind kind, uint32_t target) const;
-  /// Bytes of the contents that read() gives. FE-K52 where there is no such section.
+  /// The size of the contents that read() returns. FE-K52 if there is no such section.
   Result<uint64_t> size(Kind kind, uint32_t target) const;
   const std::shared_ptr<const graph::MappedFile>& file() const { return file_; }
 
@@ -65,11 +67,11 @@ class Container {
     uint32_t target = 0;
     Codec codec = Codec::stored;
     std::span<const std::byte> bytes;
-    uint64_t raw_bytes = 0;  ///< of the contents
+    uint64_t raw_bytes = 0;  ///< of the decompressed contents
     std::array<char, 64> digest{};
   };
   Result<const Entry*> find(Kind kind, uint32_t target) const;
-  /// The section as it lies in the file, compared with its hash where that was not done at first.
+  /// The section as stored, verified against its hash unless that was done at opening.
   Result<const Entry*> checked(Kind kind, uint32_t target) const;
 
   std::shared_ptr<const graph::MappedFile> file_;

@@ -18,7 +18,7 @@ bool same_port(const runtime::PortInfo& a, const runtime::PortInfo& b) {
   return a.name == b.name && a.dtype == b.dtype && a.dims == b.dims && a.changed == b.changed;
 }
 
-/// Whether a program has copies to or from a device's memory.
+/// Whether a program copies to or from a device's memory.
 bool copies_to(const runtime::Executable& executable, uint32_t device) {
   for (const auto* launches : {&executable.init, &executable.steps})
     for (const auto& launch : *launches)
@@ -26,7 +26,7 @@ bool copies_to(const runtime::Executable& executable, uint32_t device) {
   return false;
 }
 
-/// Devices of these kinds, each another one: "npu,npu:1,cpu".
+/// Distinct devices of these kinds: "npu,npu:1,cpu".
 std::string names_of(std::span<const runtime::Target> needs) {
   std::map<std::string_view, uint32_t> counts;
   std::vector<std::string> names;
@@ -41,7 +41,7 @@ Error refuse(const runtime::Target& need, const std::string& reason) {
   return error(FE_EUNSUPPORTED, "FE-K53", "'{}' ({}): {}", need.kind, need.description, reason);
 }
 
-/// Of a library that is not among those of the device.
+/// The reason why a library is not among those of the device.
 std::string why_not_here(const std::string& library, const plugin::Backends& backends) {
   const bool enabled = std::ranges::any_of(
       backends.providers(), [&](const auto& provider) { return abi::view(provider.table->id) == library; });
@@ -67,6 +67,8 @@ std::vector<std::string> kinds_of(const std::string& path) {
   std::vector<std::string> kinds;
   auto file = graph::MappedFile::open(path);
   if (!file) return kinds;
+  // Verify only the sections that are read: this runs before the plugins are loaded, and open() verifies
+  // everything.
   const auto container = Container::open(std::move(*file), Check::what_is_read);
   for (uint32_t target = 0; container && container->has(Kind::program, target); ++target) {
     const auto program = container->read(Kind::program, target);
@@ -88,12 +90,14 @@ Result<void> Package::read() {
   FE_TRY(const auto description, container_.read(Kind::description, all_targets));
   FE_CHECK(show(description));
   FE_TRY(weights_, container_.in_place(Kind::weights, all_targets));
+  // Read target 0 even if it is missing: a package without a program is an error.
   for (uint32_t target = 0; target == 0 || container_.has(Kind::program, target); ++target) {
     FE_TRY(auto bytes, container_.read(Kind::program, target));
     FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
     FE_TRY(const auto program, read_program(bytes, weights_, code_bytes));
     auto& [inputs, outputs] = ports_;
     if (target == 0) ports_ = {program.executable->inputs, program.executable->outputs};
+    // Callers bind tensors before a target is chosen, so all programs must have the same ports.
     if (!std::ranges::equal(inputs, program.executable->inputs, same_port) ||
         !std::ranges::equal(outputs, program.executable->outputs, same_port))
       return error(FE_EINVALID, "FE-K52", "its programs have different inputs or outputs");
@@ -132,7 +136,8 @@ Result<void> Package::fit(const std::string& names, Read& program, const plugin:
                     names.empty() ? "its plugin is passed over" : fmt::format("the device is '{}'", names));
     auto& device = *(*opened)[d];
     if (auto reason = device.refusal(needs[d].description); !reason.empty()) return refuse(needs[d], reason);
-    // What was laid out without a device that could be asked copies to memory that this one need not have.
+    // A program compiled without a device copies to and from separate memory. Follow it, even if this device
+    // could access the host's.
     if (d + 1 < needs.size() && copies_to(executable, static_cast<uint32_t>(d))) device.host_memory = false;
   }
   for (size_t k = 0; k < program.parts.size(); ++k) {
@@ -164,8 +169,9 @@ Result<Loaded> Package::program(const std::string& names, const plugin::Backends
         loaded->passed_over = std::move(passed_over);
         return loaded;
       }
+      // Try the next target only if this machine cannot run the program; any other error is a real failure.
       if (loaded.error().status != FE_EUNSUPPORTED) return loaded;
-      // Libraries say so here of what they cannot open.
+      // A library reports here that it cannot open its part of the program.
       fitting = refuse(first, loaded.error().message());
     }
     log::print("plugins", "of the package's targets, {}", fitting.error().text);
@@ -182,11 +188,12 @@ Result<Loaded> Package::load(uint32_t target, Read program, int64_t threads) con
   std::vector<std::string> blobs;
   for (const Part& part : program.parts)
     blobs.emplace_back(reinterpret_cast<const char*>(code.data()) + part.offset, part.bytes);
+  // Constants point into the mapped file: keep it mapped as long as the executable.
   for (auto& constant : executable.constants)
     constant.owned = std::shared_ptr<const std::vector<std::byte>>(container_.file(), nullptr);
   executable.workers = runtime::workers_for(threads, true);
   if (auto loaded = executable.load(blobs); !loaded) {
-    // Here it is the file that says what the code's launches are.
+    // The launches come from the file here, so a mismatch with the code is the file's error.
     if (loaded.error().code != "FE-P67") return std::move(loaded.error());
     return error(FE_EINVALID, "FE-K52", "{}: {}; make it again, or use --recompile", loaded.error().where,
                  loaded.error().text);

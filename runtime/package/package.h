@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A model as one file: its programs, each compiled for a target, its weights, and its graph to compile again. Opening one and running what is in it needs no compiler.
+// A model as one file: its programs, each compiled for one target, its weights, and its graph for compiling
+// again. Opening a package and running its programs needs no compiler.
 #pragma once
 
 #include <memory>
@@ -16,51 +17,54 @@ namespace ferrite::core::package {
 
 inline constexpr std::string_view suffix = ".fepkg";
 
-/// Of one package: each has two sections beside the three that all share.
+/// The maximum number of targets in a package: each has two sections, and three sections are shared.
 inline constexpr uint32_t most_targets = (most_sections - 3) / 2;
 
-/// The kinds of devices that the programs of a package need, without looking at what else is in it; none where it is no package.
+/// The device kinds that the programs of a package need, without verifying its other contents; none if the
+/// file is no package.
 std::vector<std::string> kinds_of(const std::string& path);
 
-/// A program of a package on its devices.
+/// A program of a package, loaded on its devices.
 struct Loaded {
   std::shared_ptr<runtime::Executable> executable;
   Figures figures;
-  std::string target;                    ///< "cpu (x86-64-v4)"; empty where the package has one program only
-  std::vector<std::string> passed_over;  ///< the first device of each that stands before it, and does not fit
+  std::string target;                    ///< "cpu (x86-64-v4)"; empty if the package has only one program
+  std::vector<std::string> passed_over;  ///< the first device of each earlier target that does not fit
 };
 
-/// A package that was opened: all of it was checked against its hashes. Any-thread.
+/// An open package; all of it was verified against its hashes. Any-thread.
 class Package {
  public:
-  /// FE-K50 no package, FE-K51 cut short or altered, FE-K52 contents that cannot be.
+  /// FE-K50 no package, FE-K51 truncated or altered, FE-K52 invalid contents.
   static Result<std::shared_ptr<const Package>> open(std::shared_ptr<const graph::MappedFile> file);
 
   const std::vector<runtime::PortInfo>& inputs() const { return ports_.first; }
   const std::vector<runtime::PortInfo>& outputs() const { return ports_.second; }
 
-  /// Of all its programs: the kinds of devices, and the ids of libraries that launch kernels themselves.
+  /// The needs of all programs together: device kinds, and the ids of libraries that launch kernels
+  /// themselves.
   struct Needs {
     std::vector<std::string> kinds, libraries;
   };
   /// FE-K52.
   Result<Needs> needs() const;
-  /// The section that holds the graph, decompressed. FE-K52.
+  /// The decompressed section with the graph. FE-K52.
   Result<std::vector<std::byte>> graph_bytes() const;
-  /// Weights, which lie in the file and live as long as it.
+  /// The weights. They are in the mapped file and live as long as it.
   std::span<const std::byte> weights() const { return weights_; }
   const std::shared_ptr<const graph::MappedFile>& file() const { return container_.file(); }
-  /// The first of the programs whose devices and libraries are here and take it, loaded; nothing is compiled. `names`: the devices
-  /// that it has to be for; empty: any. FE-K53 where there is none, with the reason of each, FE-D codes.
+  /// Loads the first program whose devices and libraries are present and accept it; nothing is compiled.
+  /// `names`: the required devices; empty: any. FE-K53 if no program fits, with the reason for each; FE-D
+  /// codes.
   Result<Loaded> program(const std::string& names, const plugin::Backends& backends, int64_t threads,
                          const std::shared_ptr<runtime::Allocator>& allocator) const;
 
  private:
   explicit Package(Container container) : container_(std::move(container)) {}
   Result<void> read();
-  /// Gives the program the devices and libraries that it needs. FE-K53 where one is not here.
+  /// Gives the program the devices and libraries that it needs. FE-K53 if one is missing.
   Result<void> fit(const std::string& names, Read& program, const plugin::Backends& backends) const;
-  /// The program, which fits, loaded.
+  /// Loads a program that fits.
   Result<Loaded> load(uint32_t target, Read program, int64_t threads) const;
 
   Container container_;

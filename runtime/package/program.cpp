@@ -47,7 +47,7 @@ void put(Encoder& to, const std::vector<Launch>& launches) {
   }
 }
 
-/// Memory of one kind: no machine has more, and sums of it do not overflow.
+/// Limit per kind of memory: no machine has more, and sums stay within int64.
 constexpr int64_t most_bytes = int64_t{1} << 40;
 bool possible(int64_t bytes) { return bytes >= 0 && bytes <= most_bytes; }
 
@@ -71,13 +71,13 @@ class Reader {
     FE_CHECK(launches(executable.init, false));
     FE_CHECK(launches(executable.steps, true));
     FE_CHECK(places(executable.output_slots, true));
-    if (!from_.done()) return impossible("its program is cut short, or has something behind it");
+    if (!from_.done()) return impossible("its program is cut short, or bytes follow it");
     if (executable.output_slots.size() != executable.outputs.size())
       return impossible("its program has another number of places than of outputs");
     return std::move(result_);
   }
 
-  /// What a program begins with.
+  /// Reads the devices, with which a program begins.
   const std::vector<runtime::Target>& devices() {
     result_.figures.nodes = from_.get<uint64_t>();
     result_.figures.statements = from_.get<uint64_t>();
@@ -202,13 +202,13 @@ class Reader {
       if (!from_.ok()) break;
       if (place.kind > BufferSlot::Kind::arena || !possible(place.bytes) || !possible(place.offset) ||
           !holds(place, in_run))
-        return impossible("its program has an argument that lies nowhere");
+        return impossible("its program has an argument in no memory");
       places.push_back(place);
     }
     return {};
   }
 
-  /// Whether the memory that the place names is there, and as large.
+  /// Whether the memory that the slot refers to exists and is large enough.
   bool holds(const BufferSlot& place, bool in_run) const {
     const auto& executable = *result_.executable;
     const auto in = [&](const auto& list, auto bytes) {

@@ -15,7 +15,7 @@ namespace ferrite::core::plugin {
 
 Result<DescribedLibrary> describe_library(const std::string& path, const std::string& sha256,
                                           const std::string& id) {
-  // Its constructors and its entry run here.
+  // dlopen runs the library's constructors, and then its entry runs: plugin code on this thread.
   const callback::Scope loading({id, "loading of", path});
   FE_TRY(auto entry, open_library(path, sha256));
   const fe_plugin_v0* description = nullptr;
@@ -24,9 +24,9 @@ Result<DescribedLibrary> describe_library(const std::string& path, const std::st
   } catch (...) {
     return at(path, error(FE_EINTERNAL, "FE-P61", "an exception left its entry"));
   }
-  // Another version's description may be shorter; the version comes first in all of them.
+  // A description of another ABI version may be shorter. Every version begins with the version number.
   if (!description || description->size < offsetof(fe_plugin_v0, self) || description->size > largest_struct)
-    return at(path, error(FE_EINVALID, "FE-P07", "its description is missing, or its size is none"));
+    return at(path, error(FE_EINVALID, "FE-P07", "its description is missing, or its size is invalid"));
   if (description->major != FE_ABI_MAJOR || description->minor != FE_ABI_MINOR)
     return at(path, error(FE_EINVALID, "FE-P04",
                           "it was built for ABI {}.{}, this is {}.{}; rebuild it with this SDK",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A plugin's library becomes a plugin: its description is read, then it is created and says what it contributes.
+// Turns a plugin's library into a plugin: reads its description, creates it and collects its contributions.
 #pragma once
 
 #include <span>
@@ -17,23 +17,23 @@ struct DescribedLibrary {
   const fe_plugin_v0* description = nullptr;
 };
 
-/// Opens the library, whose constructors and entry run here, and checks its description. `id`: the one that is expected; empty: any.
-/// FE-P01 to FE-P05, FE-P07, FE-P61, and what open_library() says.
+/// Opens the library, which runs its constructors and its entry, and checks its description. `id`: the
+/// expected id; empty: any. FE-P01 to FE-P05, FE-P07, FE-P61, and the errors of open_library().
 Result<DescribedLibrary> describe_library(const std::string& path, const std::string& sha256,
                                           const std::string& id);
 
-/// Creates the plugin that the description is of. What it contributes lives until destroy(). FE-P06, FE-P07.
+/// Creates the described plugin. Its contributions live until destroy(). FE-P06, FE-P07.
 Result<std::vector<fe_contribution>> create(LoadedPlugin& plugin, const fe_host& host,
                                             std::span<const fe_attr> config);
-/// Nothing where it was not created.
+/// Does nothing if the plugin was not created.
 void destroy(const LoadedPlugin& plugin);
 
-/// Plugins of which only runtimes and providers are used: what a process needs that runs packages and compiles nothing.
+/// Plugins used for their runtimes and providers only, for a process that runs packages and compiles nothing.
 class BackendPlugins : public Backends {
  public:
   explicit BackendPlugins(const fe_host& host) : host_(host) {}
-  /// Loads a plugin's library and creates it without settings; its other contributions are passed over. FE-P08 where a plugin of its id is
-  /// loaded, and the errors of describe_library() and create().
+  /// Loads a plugin's library and creates it without settings; its other contributions are ignored. FE-P08 if
+  /// a plugin of the same id is loaded; also the errors of describe_library() and create().
   Result<const LoadedPlugin*> load(const std::string& library);
 
  private:

@@ -30,7 +30,8 @@ Error unreadable(const std::string& path, int reason) {
                         std::generic_category().message(reason)));
 }
 
-/// The hash of a file's bytes, each of which also goes to `copy` where that is no -1.
+/// The hash of a file. Unless `copy` is -1, each byte is also written to it, so that the hash covers exactly
+/// the copied bytes.
 Result<std::string> hash_file(const std::string& path, int copy) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return unreadable(path, errno);
@@ -58,7 +59,8 @@ constexpr uint16_t this_machine = EM_X86_64;
 constexpr uint16_t this_machine = EM_AARCH64;
 #endif
 
-/// The loader says of a library for another machine that it is not there, and ends the process for one that is cut short.
+/// Checks the ELF file before dlopen: the loader reports a library for another machine as missing, and a
+/// truncated one kills the process.
 Result<void> check_file(const std::string& path) {
   auto file = graph::MappedFile::open(path);
   if (!file)
@@ -66,7 +68,7 @@ Result<void> check_file(const std::string& path) {
                           file.error().text));
   const auto bytes = (*file)->bytes();
   Elf64_Ehdr header;
-  if (bytes.size() < sizeof header) return {};  // what is no library at all, the loader says well
+  if (bytes.size() < sizeof header) return {};  // the loader reports a file this short properly
   std::memcpy(&header, bytes.data(), sizeof header);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != this_machine)
@@ -93,7 +95,7 @@ Result<fe_plugin_entry_v0_fn> load(const std::string& file, const std::string& p
   }
   auto entry =
       library.has(FE_PLUGIN_ENTRY) ? &library.get<const fe_plugin_v0*(uint32_t)>(FE_PLUGIN_ENTRY) : nullptr;
-  // Handles, tables and code of a plugin stay valid.
+  // Never dlclose: pointers to the plugin's tables and code stay valid.
   if (std::none_of(kept.begin(), kept.end(),
                    [&](const auto& other) { return other.native() == library.native(); }))
     kept.push_back(library);
@@ -103,7 +105,7 @@ Result<fe_plugin_entry_v0_fn> load(const std::string& file, const std::string& p
                   FE_PLUGIN_ENTRY, FE_ABI_MAJOR));
 }
 
-/// What this process has loaded, for as long as it lives.
+/// The libraries that this process has loaded; they stay for its lifetime.
 struct Loaded {
   std::mutex mutex;
   std::vector<boost::dll::shared_library> libraries;
@@ -137,7 +139,8 @@ Result<fe_plugin_entry_v0_fn> open_locked(const std::string& path, const std::st
   auto& all = loaded();
   const std::lock_guard lock(all.mutex);
   if (auto known = all.locked.find(sha256); known != all.locked.end()) return known->second;
-  // The loader knows libraries by name, so the number stays taken.
+  // The loader identifies libraries by name, here /proc/self/fd/NUMBER, so the descriptor must never be
+  // reused.
   const int number = copy.release();
   FE_TRY(auto entry, load(fmt::format("/proc/self/fd/{}", number), path, all.libraries));
   all.locked.emplace(sha256, entry);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A plugin's library in this process: opened for good, and only if it is the one that a lock names.
+// Opens the library of a plugin for the lifetime of the process, and only if it has the locked hash.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace ferrite::core::plugin {
 
-/// Opens the library and gives its entry. Nothing is unloaded before the process ends.
+/// Opens the library and returns its entry. Libraries are never unloaded.
 ///
-/// With a hash, what is loaded is a copy in memory that nobody can write to any more and that has this hash: a file that is
-/// exchanged or written to after it was hashed makes no difference. A library of the same hash is loaded once.
-/// FE-P01 no such file, FE-M14 it cannot be read, FE-M16 it is for another machine, FE-P40 it is cut short, FE-P02 it does not load, FE-P03 no entry, FE-M23 another hash.
+/// With a hash, the loader gets a sealed copy in memory that has this hash: replacing or writing the file
+/// after it was hashed has no effect. Libraries with the same hash are loaded once.
+/// FE-P01 no such file, FE-M14 it cannot be read, FE-M16 it is for another machine, FE-P40 it is truncated,
+/// FE-P02 it does not load, FE-P03 no entry, FE-M23 another hash.
 Result<fe_plugin_entry_v0_fn> open_library(const std::string& path, const std::string& sha256);
 
-/// The SHA-256 of a library as it is now; FE-M14 where it cannot be read.
+/// The SHA-256 of the library's current contents; FE-M14 if it cannot be read.
 Result<std::string> hash_library(const std::string& path);
 
 }  // namespace ferrite::core::plugin

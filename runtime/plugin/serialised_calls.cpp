@@ -14,7 +14,7 @@ bool is(Slot slot, const void* given) {
 }  // namespace
 
 std::mutex& lock_of(const void* table) {
-  // Process-wide, as loaded libraries are. A map never moves its elements.
+  // Process-wide, as loaded libraries are. References into a std::map stay valid.
   static std::mutex guard;
   static std::map<const void*, std::mutex> locks;
   std::lock_guard hold(guard);
@@ -26,7 +26,7 @@ const char* slot_name(const fe_provider& table, const void* slot) {
   if (is(table.close_target, slot)) return "close_target of provider";
   if (is(table.propose, slot)) return "propose of provider";
   if (is(table.compile, slot)) return "compile of provider";
-  // A table of the first revision ends before these.
+  // read() pads tables of earlier revisions, which lack some slots.
   const auto slots = abi::read(&table);
   if (is(slots.exec_create, slot)) return "exec_create of provider";
   if (is(slots.exec_launch, slot)) return "exec_launch of provider";
@@ -45,7 +45,7 @@ const char* slot_name(const fe_runtime& table, const void* slot) {
   if (is(table.module_load, slot)) return "module_load of runtime";
   if (is(table.module_unload, slot)) return "module_unload of runtime";
   if (is(table.function, slot)) return "function of runtime";
-  // Tables of earlier revisions end before these.
+  // read() pads tables of earlier revisions, which lack some slots.
   const auto slots = abi::read(&table);
   if (is(slots.accept, slot)) return "accept of runtime";
   if (is(slots.synchronise, slot)) return "synchronise of runtime";

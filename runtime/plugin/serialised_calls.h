@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A lock a table: what keeps calls of a plugin apart that does not promise to take them from several threads at once.
+// One lock per table, for plugins that do not promise to accept calls from several threads in parallel.
 #pragma once
 
 #include <mutex>
@@ -14,19 +14,20 @@
 
 namespace ferrite::core::plugin {
 
-/// The lock that belongs to a table for as long as the process lives; tables of one plugin have one each, and sessions that
-/// use the same plugin share them.
+/// The lock of a table, which exists for the lifetime of the process. Each table of a plugin has its own;
+/// sessions that use the same plugin share it.
 std::mutex& lock_of(const void* table);
 
-/// Held around a call of one of the table's slots; empty where the table says FE_THREADS_ANY, or FE_THREADS_STREAM, which a
-/// context's own thread keeps. A slot does not call another slot of its own table through the host.
+/// A lock to hold during a call of one of the table's slots. Empty if the table says FE_THREADS_ANY, or
+/// FE_THREADS_STREAM (a context is used by one thread only). A slot must not call another slot of its own
+/// table through the host: it would deadlock.
 template <class Table>
 std::unique_lock<std::mutex> serialised(const Table& table) {
   if (table.thread_model != FE_THREADS_SERIALISED) return {};
   return std::unique_lock(lock_of(&table));
 }
 
-/// What a slot of a table is called: "compile of provider".
+/// The name of a slot in messages: "compile of provider".
 const char* slot_name(const fe_provider& table, const void* slot);
 const char* slot_name(const fe_runtime& table, const void* slot);
 const char* slot_name(const fe_importer& table, const void* slot);
@@ -34,7 +35,7 @@ const char* slot_name(const fe_fusion_policy& table, const void* slot);
 const char* slot_name(const fe_cost_model& table, const void* slot);
 const char* slot_name(const fe_metric_sink& table, const void* slot);
 
-/// Calls one of the table's slots, alone where the table asks for that.
+/// Calls one of the table's slots, under its lock if the table requires that.
 template <class Table, class Args, class Out>
 int32_t invoke(const Table& table, int32_t (*slot)(void*, fe_call*, const Args*, Out*), abi::Call& call,
                const std::type_identity_t<Args>* args, std::type_identity_t<Out>* out) {

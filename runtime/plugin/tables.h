@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tables and names that plugins give, read with nothing taken on trust.
+// Reads tables and names that plugins provide, without trusting them.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace ferrite::core::plugin {
 
-/// No struct of the ABI comes near to this, in any version: a larger size is no size.
+/// A plausible limit: no struct of any version of the ABI comes close, so a larger size is corrupt.
 inline constexpr uint64_t largest_struct = 1 << 16;
-/// Nor does any plugin contribute so many things, or have names so long.
+/// Likewise for the number of contributions and the length of a name.
 inline constexpr uint64_t most_items = 1 << 16, longest_name = 1 << 12;
 
 inline Result<std::string> name_of(fe_string text, std::string_view what) {
@@ -36,7 +36,7 @@ inline Result<std::vector<std::string>> names_of(const fe_array& array, std::str
   return result;
 }
 
-/// A table that the plugin gave: at least as long as the first version of it, `least` bytes.
+/// A plugin's table, which must have at least `least` bytes, the size of its first version.
 template <class Table>
 Result<const Table*> table_of(const fe_contribution& contribution, std::string_view what,
                               size_t least = sizeof(Table)) {
@@ -48,8 +48,8 @@ Result<const Table*> table_of(const fe_contribution& contribution, std::string_v
     return error(FE_EINVALID, "FE-P07", "its {} table has {} bytes, the ABI's first version has {}", what,
                  table->size, least);
   if (table->size > largest_struct)
-    return error(FE_EINVALID, "FE-P07", "its {} table says that it has {} bytes, which none has", what,
-                 table->size);
+    return error(FE_EINVALID, "FE-P07", "its {} table says that it has {} bytes, a size that no version has",
+                 what, table->size);
   return table;
 }
 

@@ -24,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, Verdict>, 3> verdicts = {
     {"declined", Verdict::declined}};
 constexpr uint32_t last_kind = FE_STATEMENT_SERIAL;
 
-/// The names of cells: kinds of statements, then primitives.
+/// The names of the table's cells: statement kinds, then primitives.
 std::vector<std::string_view> cell_names() {
   std::vector<std::string_view> names;
   for (uint32_t kind = FE_STATEMENT_MAP; kind <= last_kind; ++kind)
@@ -33,14 +33,14 @@ std::vector<std::string_view> cell_names() {
   return names;
 }
 
-/// What a TOML string holds without escapes.
+/// The text with '_' for every character that TOML would have to escape.
 std::string plain(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\' || c == 0x7f) c = '_';
   return text;
 }
 
-/// `what` is a node or a key.
+/// An error at `what`, a TOML node or key.
 template <class What>
 Error malformed(const std::string& path, const What& what, const std::string& text) {
   const auto& begin = what.source().begin;
@@ -81,7 +81,7 @@ Result<CapabilityTable> CapabilityTable::parse(std::string_view text, const std:
   std::vector<std::string_view> types;
   for (const auto& info : dtype_table) types.push_back(info.name);
   CapabilityTable result;
-  // What else a later version has is not wrong, but newer.
+  // Check the schema version before anything else: unknown entries of a newer version are no errors.
   const auto* schema = file.get("schema");
   if (!schema) return malformed(path, file, "schema = 0 is missing");
   if (schema->value<int64_t>() != 0)
@@ -96,7 +96,7 @@ Result<CapabilityTable> CapabilityTable::parse(std::string_view text, const std:
     result.*member = value->get();
     if (wanted && result.*member != plain(wanted->*member))
       return malformed(path, *file.get(key),
-                       fmt::format("the table is of {} '{}', not of '{}', beside which it lies", key,
+                       fmt::format("the table is of {} '{}', not of '{}', next to which it is", key,
                                    result.*member, wanted->*member));
   }
   for (const auto& [key, node] : file) {

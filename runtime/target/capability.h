@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a backend was measured to compute: `ferrite plugin check` writes the table, placement reads it.
+// The table of what a backend was measured to compute. `ferrite plugin check` writes it; device placement
+// reads it.
 #pragma once
 
 #include <map>
@@ -13,15 +14,15 @@
 
 namespace ferrite::core::runtime {
 
-/// What came of compiling and running the samples of one cell.
+/// The result of compiling and running the samples of one cell.
 enum class Verdict : uint8_t {
-  passed,    ///< every sample that the provider takes gave the interpreter's result
-  failed,    ///< one was wrong, was refused by the runtime or killed the process
-  declined,  ///< the provider takes none of them
+  passed,    ///< every sample that the provider accepts gave the interpreter's result
+  failed,    ///< a sample gave a wrong result, was refused by the runtime or killed the process
+  declined,  ///< the provider accepts none of the samples
 };
 
-/// The measured table of one target. A cell is a kind of statement (map, reduce, contract, scatter, serial) or a scalar
-/// primitive (prims.def), for one element type; of `cast` and `bitcast` the type is the operand's.
+/// The measured table of one target. A cell is a statement kind (map, reduce, contract, scatter, serial) or a
+/// scalar primitive (prims.def), for one element type; for `cast` and `bitcast` that is the operand's type.
 ///
 ///     schema = 0
 ///     target = "5f3c…"              # target_key()
@@ -36,24 +37,24 @@ struct CapabilityTable {
   std::string target, provider, plugin;
   std::map<std::pair<std::string, DType>, Verdict, std::less<>> cells;
 
-  /// None where the cell was not measured.
+  /// None if the cell was not measured.
   std::optional<Verdict> find(std::string_view name, DType dtype) const;
   std::string text() const;
-  /// The file's name in a folder of tables: "<target>.capabilities.toml".
+  /// The table's file name in a folder: "<target>.capabilities.toml".
   std::string file_name() const;
 
-  /// `path` is for places. FE-M01 where the text is no TOML, FE-P54 where it is no such table, or, with `wanted`, one of
-  /// another target, provider or plugin than that.
+  /// `path` is used in error places. FE-M01 if the text is not TOML; FE-P54 if it is no such table or, with
+  /// `wanted`, is for another target, provider or plugin than `wanted`.
   static Result<CapabilityTable> parse(std::string_view text, const std::string& path,
                                        const CapabilityTable* wanted = nullptr);
-  /// FE-M14 where it cannot be read, too.
+  /// As parse(); also FE-M14 if the file cannot be read.
   static Result<CapabilityTable> read(const std::string& path, const CapabilityTable* wanted = nullptr);
-  /// FE-P54 where the file cannot be written.
+  /// FE-P54 if the file cannot be written.
   Result<void> write(const std::string& path) const;
 };
 
-/// What tables are keyed by: 32 hex digits over the description that the runtime gives of its device and the provider's id and
-/// fingerprint, so that another machine, provider or version of it has a table of its own.
+/// The key of a table: 32 hex digits, a hash of the runtime's device description and of the provider's id and
+/// fingerprint. Another machine, provider or provider version therefore has its own table.
 std::string target_key(std::string_view description, std::string_view provider, std::string_view fingerprint);
 
 }  // namespace ferrite::core::runtime

@@ -71,7 +71,7 @@ std::string Coverage::missing(const Kernel& kernel, size_t count) const {
       if (op.code == FE_OP_LOAD)
         if (auto what = of_kind(op.dtype); !what.empty()) return what;
       if (!op.is_prim()) continue;
-      // A primitive is of the type of its last operand; a cast of both of its types.
+      // A primitive counts under the type of its last operand; a cast under both of its types.
       const auto none = ferrite::loop::none, last = op.c != none ? op.c : op.b != none ? op.b : op.a;
       for (DType dtype :
            {statement.ops[last].dtype, info_of(op.prim()).gives_bool ? statement.ops[last].dtype : op.dtype})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a target takes: which kinds of statement and which primitives, with which element types.
+// The coverage of a target: which statement kinds and primitives it takes, with which element types.
 #pragma once
 
 #include <array>
@@ -13,25 +13,26 @@
 
 namespace ferrite::core::runtime {
 
-/// Sets of element types (1 << code) by statement kind and by primitive. A target takes everything until something is said of it:
-/// it is asked, and may decline.
+/// Sets of element types (1 << code) by statement kind and by primitive. Initially a target takes everything:
+/// it is asked and may decline.
 class Coverage {
  public:
-  /// What a provider declares (fe_open_target_out.capabilities); all, where it declares nothing. FE-S20 where an entry names
-  /// nothing that there is.
+  /// The coverage that a provider declares (fe_open_target_out.capabilities); everything if it declares
+  /// nothing. FE-S20 if an entry has an unknown name.
   static Result<Coverage> declared(const fe_array& capabilities);
 
-  /// Takes away the cells in which the target failed or declined when it was measured. A cell that was not measured stays.
+  /// Removes the cells in which the target failed or declined when it was measured. Cells without a
+  /// measurement stay.
   void exclude(const CapabilityTable& measured);
 
-  /// What of a kernel's first `count` statements the target does not take and why, for people: "reduce of i64 is not declared", "erf of
-  /// f64 failed when the target was measured"; empty: all is taken.
+  /// What the target does not take in the kernel's first `count` statements, and why, for people: "reduce of
+  /// i64 is not declared", "erf of f64 failed when the target was measured". Empty if it takes all.
   std::string missing(const ferrite::loop::Kernel& kernel, size_t count) const;
 
  private:
   static constexpr size_t kinds = 8, primitives = 128;
   struct Cells {
-    uint64_t taken = ~uint64_t{0}, failed = 0, declined = 0;  ///< the last two: when it was measured
+    uint64_t taken = ~uint64_t{0}, failed = 0, declined = 0;  ///< failed and declined: by the measurement
   };
   std::array<Cells, kinds> statements_;
   std::array<Cells, primitives> primitives_;

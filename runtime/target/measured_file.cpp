@@ -14,7 +14,7 @@ MeasuredFile::MeasuredFile(std::string_view subject, std::string name)
 std::optional<nlohmann::json> MeasuredFile::contents(std::string& fault) const {
   constexpr uint64_t most_bytes = 64 << 10;
   const auto path = std::filesystem::path(folder_) / name_;
-  // Where not even that can be found out, nothing was kept.
+  // If even the existence of the file cannot be determined, treat it as missing: nothing was stored.
   if (std::error_code ignored; folder_.empty() || !std::filesystem::exists(path, ignored)) return {};
   if (fault = cache::distrusted(folder_); !fault.empty()) return {};
   const auto text = cache::read_file(path, most_bytes, fault);
@@ -35,7 +35,7 @@ Result<std::string> MeasuredFile::save(const nlohmann::ordered_json& object) con
     return error(FE_EINVALID, "FE-C10", "there is no cache folder: set HOME or XDG_CACHE_HOME");
   const auto text = object.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   if (const auto fault = cache::write_file(folder_, name_, text); !fault.empty())
-    return at(folder_, error(FE_EINVALID, "FE-C10", "what was measured cannot be kept: {}", fault));
+    return at(folder_, error(FE_EINVALID, "FE-C10", "the measurements cannot be stored: {}", fault));
   return (std::filesystem::path(folder_) / name_).string();
 }
 

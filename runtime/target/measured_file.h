@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What `ferrite targets --measure` keeps in the user's cache folder.
+// Files in which `ferrite targets --measure` stores its results, in the user's cache folder.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,28 +11,29 @@
 
 namespace ferrite::core::runtime {
 
-/// A JSON object in the file `name` of the folder `subject`. Files may be shared by processes.
+/// A JSON object stored in the file `name` of the cache folder `subject`. Several processes may use a file.
 class MeasuredFile {
  public:
   MeasuredFile(std::string_view subject, std::string name);
 
-  /// Calls `read` with the object, where the file is there; what that gives back is what the file says, or, where it is no such
-  /// object, nothing. Nothing too, with a warning (FE-T46), where the file is damaged or not to be trusted.
+  /// If the file exists, calls `read` with its object and returns the result, or none if the contents are no
+  /// such object. Also none, with a warning (FE-T46), if the file is damaged or not trusted.
   template <class Read>
   auto load(Read&& read) const {
     std::string fault;
     const auto json = contents(fault);
     auto result = json && json->is_object() ? read(*json) : decltype(read(*json)){};
-    if (json && !result) fault = "it is not what `ferrite targets --measure` writes";
+    if (json && !result) fault = "it was not written by `ferrite targets --measure`";
     if (!fault.empty()) warn(fault);
     return result;
   }
 
-  /// Gives the file's path. FE-C10 where that fails.
+  /// Writes the object; returns the file's path. FE-C10 if writing fails.
   Result<std::string> save(const nlohmann::ordered_json& object) const;
 
  private:
-  /// What the file has, whatever it is; nothing where it is not there, and where `fault` says why it is not used.
+  /// The parsed contents of the file; none if it does not exist, or if it is refused for the reason in
+  /// `fault`.
   std::optional<nlohmann::json> contents(std::string& fault) const;
   void warn(std::string_view fault) const;
 

@@ -12,7 +12,7 @@
 namespace ferrite::core::runtime {
 namespace {
 
-// Choices are the same numbers in the ABI.
+// The choices have the same numeric values in the ABI.
 static_assert(static_cast<uint32_t>(Activations::channels_last) == FE_ACTIVATIONS_CHANNELS_LAST);
 static_assert(static_cast<uint32_t>(Products::apart) == FE_PRODUCTS_APART);
 static_assert(static_cast<uint32_t>(Products::softmax) == FE_PRODUCTS_SOFTMAX);
@@ -50,7 +50,8 @@ Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated) {
                    choice.names.size() - 1);
     result.choose(k, value, Source::stated);
   }
-  // An access that no inner loop walks moves a line for an element.
+  // A strided access (one that no inner loop walks) moves a whole line per element, so its cost follows from
+  // the line size.
   if (stated.line_bytes != 0 && stated.uncoalesced == 0)
     result.values.uncoalesced = std::clamp<int64_t>(stated.line_bytes / 4, 1, 1 << 12);
   numbers = result;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The numbers of a device by which decisions about loops are made: what its provider states, over that what was measured.
+// The table of a device's numbers for loop decisions. Measured values take precedence over those that its
+// provider states.
 #pragma once
 
 #include <array>
@@ -17,15 +18,14 @@
 
 namespace ferrite::core::runtime {
 
-
-/// A number as the ABI, the store, locks and listings have it.
+/// A number as it appears in the ABI, the store, locks and listings.
 struct Number {
   std::string_view name, doc;
   int64_t TargetNumbers::* value;
   int64_t fe_target_numbers::* stated;
   int64_t most;
-  bool is_measured;   ///< by `ferrite targets --measure`, where it can be
-  int64_t least = 1;  ///< of a lock; what a provider states as 0 it does not state
+  bool is_measured;   ///< whether `ferrite targets --measure` measures it
+  int64_t least = 1;  ///< smallest value in a lock; 0 from a provider means "not stated"
 };
 
 inline constexpr std::array<Number, 12> number_table = {
@@ -55,8 +55,8 @@ inline constexpr std::array<Number, 12> number_table = {
            &fe_target_numbers::operations, int64_t{1} << 50, true},
 };
 
-/// One of a few values with names, beside the numbers and wherever these are. The first value is FE_*_ANY of the ABI: a provider that
-/// says so states nothing, a lock holds even to that.
+/// A named choice among a few values, handled alongside the numbers. Its first value is FE_*_ANY of the ABI:
+/// from a provider it means "not stated", while a lock fixes even that value.
 struct Choice {
   std::string_view name, doc;
   std::span<const std::string_view> names;  ///< of its values
@@ -86,12 +86,12 @@ inline constexpr std::array<Choice, 2> choice_table = {
            &fe_target_numbers::products},
 };
 
-/// Where a number or a choice comes from.
+/// The origin of a number or a choice.
 enum class Source : uint8_t { assumed, stated, measured, locked };
 /// "default", "stated", "measured", "locked".
 std::string_view name_of(Source source);
 
-/// Numbers and choices with where each comes from, by place in its table.
+/// Numbers and choices with the origin of each, indexed as in their tables.
 struct SourcedNumbers {
   TargetNumbers values;
   std::array<Source, number_table.size()> sources{};
@@ -107,18 +107,19 @@ struct SourcedNumbers {
   }
 };
 
-/// What a provider states that is 0 stays as it is. Nothing is changed where an error is given: the text of FE-P69, for a number
-/// that is out of its range, or none of a choice.
+/// Applies the numbers that a provider states; 0 leaves a number unchanged. Returns the text of FE-P69, and
+/// changes nothing, if a number is out of range or a choice has no such value.
 Result<void> state(SourcedNumbers& numbers, const fe_target_numbers& stated);
 
-/// What was measured on devices of a kind and description: 0 is a number that was not. Nothing where the store has none, or, with a
-/// warning (FE-T46), what it has is no such file. The store is one for all counts of threads, so that these decide nothing.
+/// The measured numbers for devices of this kind and description; 0 means not measured. None if the store has
+/// no such file or, with a warning (FE-T46), its contents are invalid. The store has one file for all thread
+/// counts, so that decisions do not depend on them.
 std::optional<fe_target_numbers> load_measured(const std::string& kind, const std::string& description);
-/// Keeps them in the user's cache folder; gives the file's path. FE-C10 where that fails.
+/// Stores the numbers in the user's cache folder; returns the file's path. FE-C10 if that fails.
 Result<std::string> save_measured(const std::string& kind, const std::string& description,
                                   const fe_target_numbers& measured);
 
-/// As cost models get them.
+/// The numbers in the form that cost models receive.
 fe_target_numbers abi_numbers(const TargetNumbers& numbers);
 
 }  // namespace ferrite::core::runtime

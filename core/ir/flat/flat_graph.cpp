@@ -13,10 +13,10 @@
 namespace ferrite::core::graph {
 namespace {
 
-constexpr uint32_t max_depth = 256;        // of an expression, as readers take it
-constexpr std::string_view kept = "kept";  // stands for a file
+constexpr uint32_t max_depth = 256;        // nesting limit of an expression; readers enforce the same
+constexpr std::string_view kept = "kept";  // replaces the file name of kept weights
 
-/// Gathers the sections. `whole`: the graph's own signature; else that of the nodes given.
+/// Collects the sections. `whole`: write the graph's own signature, else that of the given nodes.
 class Writer {
  public:
   Writer(const Graph& graph, const FlatOptions& options, std::vector<NodeId> nodes, bool whole)
@@ -80,7 +80,7 @@ class Writer {
     result_.values.push_back(id);
   }
 
-  /// Inputs, constants, results.
+  /// Numbers the values in the order inputs, constants, results.
   void number_values() {
     std::unordered_set<uint64_t> made;
     std::vector<ValueId> constants;
@@ -118,7 +118,8 @@ class Writer {
       flat.layout = layout.kind;
       flat.device = value.type.device;
       flat.dims = integers(value.type.dims);
-      // Symbolic dims name the pool's expressions until these have their places among the records.
+      // Symbolic dims still hold ids of the pool. write_symbols() renumbers them once the records of the
+      // expressions have their positions.
       for (size_t d = 0; d < value.type.rank(); ++d)
         if (!is_static(value.type.dims[d])) symbolic_.push_back(flat.dims.first + d);
       if (layout.kind == FE_LAYOUT_STRIDED) {
@@ -227,7 +228,7 @@ class Writer {
     for (const NodeId id : result_.nodes) inside.insert(id.bits);
     for (size_t k = input_count_ + constant_count_; k < result_.values.size(); ++k) {
       const Value& value = graph_.value(result_.values[k]);
-      // Outputs of the graph are uses without a user.
+      // A use without a user is a graph output.
       if (std::all_of(value.uses.begin(), value.uses.end(),
                       [&](const Use& use) { return inside.contains(use.user.bits); }))
         continue;
@@ -237,7 +238,7 @@ class Writer {
     }
   }
 
-  /// The expressions of dims and guards, and these.
+  /// Writes the expressions of dims and guards, then the guards.
   Result<void> write_symbols() {
     const SymbolTable& symbols = graph_.symbols();
     for (index::Symbol k = 0; k < symbols.size(); ++k) {
@@ -274,7 +275,7 @@ class Writer {
   std::unordered_map<uint64_t, uint32_t> numbers_;
   size_t input_count_ = 0, constant_count_ = 0;
   uint32_t next_result_ = 0;
-  std::vector<size_t> symbolic_;  // places in ints_
+  std::vector<size_t> symbolic_;  // positions in ints_ of symbolic dims, to be renumbered
   fe_flat_range name_{};
   std::vector<char> strings_;
   std::vector<int64_t> ints_;
@@ -292,7 +293,7 @@ class Writer {
   std::vector<std::byte> data_;
 };
 
-/// Builds the graph that checked plain data describe.
+/// Builds the graph from plain data that were already checked.
 class Builder {
  public:
   Builder(const FlatGraph& flat, const std::string& weight_folder, const KeptWeights* weights = nullptr)
@@ -390,7 +391,7 @@ class Builder {
       std::copy(flat.data.begin(), flat.data.end(), memory.get());
       constant.memory = std::shared_ptr<const std::byte>(memory, memory.get());
     }
-    // add_constant() would give another name than the one that is taken.
+    // add_constant() would rename the constant silently if the name is taken.
     if (graph().find_value(value.name))
       return error(FE_EINVALID, "FE-G05", "the name '{}' is taken in the graph", value.name);
     return graph().add_constant(std::move(type), std::move(constant), std::string(value.name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The graph as flat bytes (abi/flat_graph.h), for other processes and for plugins that look at whole regions.
+// The graph as flat bytes (abi/flat_graph.h), for other processes and for plugins that read whole regions.
 #pragma once
 
 #include <cstddef>
@@ -15,48 +15,49 @@
 namespace ferrite::core::graph {
 
 struct FlatOptions {
-  /// Constants in memory go by value up to here (literals always); what larger ones hold is not in the bytes. Those in files are
-  /// references.
+  /// The largest constant in memory, in bytes, whose contents are included; literals always are. The contents
+  /// of larger constants are omitted. Constants in files are written as references.
   uint64_t max_data = max_printed_data;
-  /// Where not empty: takes the bytes of each constant that is no literal, wherever it lies, and gives the offset at which they are
-  /// kept. The flat form then names no files.
+  /// If set, receives the bytes of each constant that is no literal, from memory or a file, and returns the
+  /// offset at which it stored them. The flat form then names no files.
   std::function<uint64_t(std::span<const std::byte>)> keep;
 };
 
-/// The weights that FlatOptions::keep took.
+/// The weights that FlatOptions::keep stored.
 struct KeptWeights {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
 };
 
-/// The bytes, and what stands for which of their numbers.
+/// The flat bytes, and which node and value each of their numbers stands for.
 struct FlatBytes {
   std::vector<std::byte> bytes;
   std::vector<NodeId> nodes;
   std::vector<ValueId> values;
 };
 
-/// The whole graph. FE-P33 where a node reads a value that no node before it makes, or something exceeds the form's 32-bit
-/// numbers or its nesting of expressions.
+/// Writes the whole graph. FE-P33 if a node reads a value that no earlier node makes, or if a number exceeds
+/// 32 bits or an expression nests too deep.
 Result<FlatBytes> write_flat(const Graph& graph, const FlatOptions& options = {});
 
-/// Some of its nodes, in the graph's order: what they read and do not make are inputs or constants, what others read of them are
-/// outputs under the value's name, or one that says where it comes from. FE-G03 for a node that is not there; else as above.
+/// Writes some nodes, in the graph's order. Values that they read but do not make become inputs or constants.
+/// Results that other nodes read become outputs, under the value's name or one that tells its origin. FE-G03
+/// for a node that does not exist; else as above.
 Result<FlatBytes> write_flat(const Graph& graph, std::span<const NodeId> nodes,
                              const FlatOptions& options = {});
 
-/// A graph that was read, and what its numbers became.
+/// A graph read from flat bytes, and the handles that its numbers became.
 struct FlatRead {
   Graph graph;
   std::vector<NodeId> nodes;
   std::vector<ValueId> values;
 };
 
-/// Of a written graph, one that prints the same. Any bytes are answered: FE-P34 for what is no flat graph, FE-G codes for what
-/// no graph can hold; no more memory is taken than a constant times their number. Ops and types are not checked against a
-/// registry (verify.h does).
+/// Reads a flat graph. The result prints like the written graph. Safe for untrusted bytes: FE-P34 for bytes
+/// that are no flat graph, FE-G codes for contents that no graph can have; memory use is at most a constant
+/// times the number of bytes. Ops and types are not checked against a registry (verify.h does that).
 Result<FlatRead> read_flat(std::span<const std::byte> bytes, const std::string& weight_folder);
-/// The same of one that was written with FlatOptions::keep: FE-P34 too where a weight does not lie in `weights`, or in a file.
+/// Reads a graph written with FlatOptions::keep. Also FE-P34 if a weight exceeds `weights` or is in a file.
 Result<FlatRead> read_flat(std::span<const std::byte> bytes, const KeptWeights& weights);
 
 }  // namespace ferrite::core::graph

@@ -21,7 +21,7 @@ int32_t failed(fe_call* call, const std::exception& exception) {
 
 }  // namespace
 
-/// The object that a slot was called for. Null, and `status` set, where the call is refused.
+/// The object for which a slot was called. Null, with `status` set, if the call is refused.
 template <class Args>
 GraphApi* GraphApi::entered(void* self, fe_call* call, const Args* args, int32_t& status) {
   if (!self || !args || args->size < sizeof(uint64_t)) {
@@ -32,8 +32,8 @@ GraphApi* GraphApi::entered(void* self, fe_call* call, const Args* args, int32_t
   return Loan<fe_graph_api, GraphApi>::owner_in_time(self, call, status);
 }
 
-/// The slots that edit: each reads the arguments at this side's size, fills the answer at the peer's, and turns an error into a
-/// status and the call's text. Nothing is thrown across.
+/// Wraps the editing slots: reads the arguments at this side's size, writes the answer at the peer's, and
+/// turns an error into a status and the call's text. No exception leaves.
 template <auto Method, class Args, class Out>
 int32_t GraphApi::slot(void* self, fe_call* call, const Args* args, Out* out) {
   try {
@@ -41,7 +41,7 @@ int32_t GraphApi::slot(void* self, fe_call* call, const Args* args, Out* out) {
     GraphApi* api = entered(self, call, args, refused);
     if (!api) return refused;
     const Args given = abi::read(args);
-    // Only what make gives is asked for in its answer: room for the results.
+    // Only `make` reads its answer struct: the caller provides room for the results there.
     Out answer{};
     if constexpr (std::is_same_v<Out, fe_make_out>) answer = abi::read(out);
     const auto result = (api->*Method)(given, answer);
@@ -55,8 +55,8 @@ int32_t GraphApi::slot(void* self, fe_call* call, const Args* args, Out* out) {
   }
 }
 
-/// The slots that only read. They are called for every node and value, so a peer that is as large as this side, the usual
-/// case, has its struct filled in place.
+/// Wraps the read-only slots. They run for every node and value, so if the peer has the same struct size (the
+/// usual case), fill its struct in place.
 template <auto Fill, class Args, class Out>
 int32_t GraphApi::view_slot(void* self, fe_call* call, const Args* args, Out* out) {
   try {

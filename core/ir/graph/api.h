@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The host's side of fe_graph_api: what passes, rules, decompositions and importers read and edit a graph through.
+// The host's side of fe_graph_api, through which passes, rules, decompositions and importers read and edit a
+// graph.
 #pragma once
 
 #include <deque>
@@ -18,9 +19,9 @@
 
 namespace ferrite::core::graph {
 
-/// One graph as a plugin sees it. Types are inferred at each edit; an edit that fails leaves the graph as it was.
-/// Views live until the next edit. Slots answer the thread that made it, as long as it lives, and refuse all others (FE-P62,
-/// FE-P63). Graph and registry outlive it.
+/// One graph as a plugin sees it. Each edit infers types; an edit that fails leaves the graph unchanged.
+/// Views live until the next edit. The slots serve only the thread that created this object, and only while
+/// it lives; other calls are refused (FE-P62, FE-P63). Graph and registry must outlive it.
 class GraphApi {
  public:
   using Evaluate = std::function<Result<ValueId>(Graph&, ValueId)>;
@@ -30,42 +31,45 @@ class GraphApi {
   GraphApi& operator=(const GraphApi&) = delete;
 
   const fe_graph_api* api() const { return loan_->table(); }
-  /// Lends another table for the next callback; the one before is refused from now on.
+  /// Lends a new table for the next callback. The previous table is refused from now on.
   void renew();
-  /// FE-P63 where a callback let another thread use its table.
+  /// FE-P63 if a callback passed its table to another thread.
   Result<void> check() const { return loan_->check(); }
-  /// Whose table that is: every one in this process is lent by some GraphApi, which must be there still.
+  /// The object that lent this table. Every table in this process comes from some GraphApi, which must still
+  /// be alive.
   static GraphApi& of(const fe_graph_api& api);
   Graph& graph() { return graph_; }
-  /// No other object of this process has had it: with the graph's revision it says what the graph holds.
+  /// Unique among all objects of this process. Together with the graph's revision it identifies the graph's
+  /// contents.
   uint64_t serial() const { return serial_; }
-  /// The pass or rule that new nodes are said to be made by.
+  /// Sets the `made_by` of new nodes: the name of a pass or rule.
   void set_made_by(std::string made_by) { made_by_ = std::move(made_by); }
-  /// What `evaluate` calls; without it the slot answers FE_EUNSUPPORTED.
+  /// Sets the function for slot `evaluate`; without it the slot returns FE_EUNSUPPORTED.
   void set_evaluate(Evaluate evaluate) { evaluate_ = std::move(evaluate); }
-  /// Once it has passed, every slot fails (FE-M21).
+  /// After this deadline every slot fails (FE-M21).
   void set_deadline(const Deadline& deadline) { deadline_ = deadline; }
   const Deadline& deadline() const { return deadline_; }
 
  private:
   struct NodeScratch {
-    std::vector<fe_attr> attributes;              // the first ones are the node's, as many as it has
-    std::vector<std::vector<fe_string>> strings;  // of each of them
+    std::vector<fe_attr> attributes;              // only the first ones belong to the node, as many as it has
+    std::vector<std::vector<fe_string>> strings;  // the strings of each attribute
   };
-  /// The attributes of a node that was viewed: which of `node_views`, as long as the revision is still that.
+  /// Where to find the attributes of a viewed node: an index into `node_views`, valid while the revision is
+  /// unchanged.
   struct Viewed {
     uint64_t revision = UINT64_MAX;  // none yet
     size_t view = 0;
   };
-  /// What views point into. Its memory is used again at the first read after an edit: a pass that reads much and edits much
-  /// allocates once.
+  /// The memory that views point into. The first read after an edit reuses it, so a pass that alternates
+  /// reads and edits allocates only once.
   struct Scratch {
     uint64_t revision = 0;
     bool has_view = false;
     std::vector<NodeId> nodes;
     std::vector<ValueId> inputs, outputs;
-    std::vector<Viewed> viewed;          // by the node's index
-    std::deque<NodeScratch> node_views;  // the first `used` are of this revision
+    std::vector<Viewed> viewed;          // by node index
+    std::deque<NodeScratch> node_views;  // the first `used` belong to this revision
     size_t used = 0;
     std::unordered_map<uint64_t, std::vector<NodeId>> users;
   };
@@ -103,7 +107,7 @@ class GraphApi {
   Evaluate evaluate_;
   Deadline deadline_;
   Scratch scratch_;
-  std::vector<std::optional<uint32_t>> flags_;  // of ops, by the graph's number
+  std::vector<std::optional<uint32_t>> flags_;  // flags of ops, by the graph's op number
   std::optional<Loan<fe_graph_api, GraphApi>> loan_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Handles {index, generation} and the arena that gives them out.
+// Handles {index, generation}, and the arena that issues them.
 #pragma once
 
 #include <compare>
@@ -11,8 +11,8 @@
 
 namespace ferrite::core::graph {
 
-/// {index, generation} in 64 bits, as fe_node and fe_value carry it; 0 is none. A handle of something erased, or of
-/// another graph, is stale: find() gives null and edits give FE-G03, whatever took its place.
+/// {index, generation} in 64 bits, as fe_node and fe_value carry it; 0 is none. A handle of an erased item or
+/// of another graph is stale, even if its slot was reused: find() returns null and edits return FE-G03.
 template <class Tag>
 struct Handle {
   uint64_t bits = 0;
@@ -25,8 +25,8 @@ using NodeId = Handle<struct NodeTag>;
 using ValueId = Handle<struct ValueTag>;
 static_assert(sizeof(NodeId) == sizeof(fe_node) && sizeof(ValueId) == sizeof(fe_value));
 
-/// A generation is the graph's tag (12 bits, not 0) over the slot's own count (20 bits). A count is never given twice;
-/// a slot that has used them all up is not used again.
+/// A generation is the graph's tag (12 bits, not 0) above the slot's own count (20 bits). A slot never issues
+/// a count twice; it is retired when its counts run out.
 template <class Id, class T>
 class Arena {
  public:
@@ -53,10 +53,10 @@ class Arena {
     slot.item = std::move(item);
     return id_of(index);
   }
-  /// Makes the handle stale and keeps the contents for revive().
+  /// Makes the handle stale but keeps the contents, for revive().
   void kill(Id id) { slots_[id.index()].generation = 0; }
   void revive(Id id) { slots_[id.index()].generation = id.generation(); }
-  /// Drops the contents of a dead slot and lets it be used again.
+  /// Drops the contents of a dead slot and makes it available again.
   void release(uint32_t index) {
     slots_[index].item = T();
     if (slots_[index].issued + 1 < 1u << count_bits) free_.push_back(index);
@@ -65,10 +65,10 @@ class Arena {
  private:
   struct Slot {
     uint32_t generation = 0;  // 0: dead
-    uint32_t issued = 0;      // the last count given out
+    uint32_t issued = 0;      // the last count issued
     T item;
   };
-  std::deque<Slot> slots_;  // a reference to an item stays good while others are added
+  std::deque<Slot> slots_;  // a deque: references to items stay valid while others are added
   std::vector<uint32_t> free_;
 };
 

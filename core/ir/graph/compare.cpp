@@ -33,7 +33,7 @@ class Comparison {
     return true;
   }
 
-  /// The same but for the pool that symbolic dims are in.
+  /// Equality of types whose symbolic dims are in different pools.
   bool same(const TensorType& x, const TensorType& y) const {
     if (x.dtype != y.dtype || x.layout != y.layout || x.device != y.device || x.rank() != y.rank())
       return false;
@@ -45,7 +45,7 @@ class Comparison {
     return true;
   }
 
-  /// The value of b that stands where `x` stands in a.
+  /// The value of b that corresponds to value `x` of a.
   ValueId mapped(ValueId x) const {
     const auto found = map_.find(x.bits);
     return found == map_.end() ? ValueId{} : found->second;

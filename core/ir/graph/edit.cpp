@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The edits of the graph. Each checks first, then changes, then records how to undo: what an undo finds is exactly
-// what its edit left, because the journal is undone last first.
+// The edits of the graph. Each edit checks, then changes the graph, then records its inverse. The journal is
+// undone in reverse order, so an inverse finds exactly the state that its edit left.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -41,6 +41,8 @@ uint32_t Graph::add_use(ValueId value, Use use) {
 
 void Graph::remove_use(ValueId value, uint32_t slot) {
   auto& uses = at(value).uses;
+  // Swap with the last use, so that removal takes O(1). insert_use() is the exact inverse, which rollback
+  // needs.
   if (slot + 1 != uses.size()) {
     uses[slot] = uses.back();
     slot_of(uses[slot]) = slot;
@@ -58,7 +60,7 @@ void Graph::insert_use(ValueId value, uint32_t slot, Use use) {
   slot_of(use) = slot;
 }
 
-/// Makes the use read `to`, and records it.
+/// Makes the use read `to`, and records the change.
 void Graph::redirect(const Use& use, ValueId to) {
   const ValueId from = target_of(use);
   if (from == to) return;
@@ -97,7 +99,7 @@ std::string Graph::free_name(std::string name) const {
 
 Result<void> Graph::check_type(const TensorType& type) const {
   if (type.dtype == DType::none) return error(FE_EINVALID, "FE-G06", "a tensor type without an element type");
-  // Element counts, byte counts and offsets of what is below this bound fit 64 bits.
+  // Below this bound, element counts, byte counts and offsets fit 64 bits.
   constexpr int64_t most_elements = int64_t{1} << 56;
   int64_t elements = 1;
   for (const Dim dim : type.dims) {
@@ -205,6 +207,7 @@ Result<void> Graph::set_output_place(uint32_t output, ValueId alias_of, std::vec
 
 void Graph::add_guard(Guard guard) {
   symbols_.add_guard(std::move(guard));
+  // Guards are only appended, so the count identifies the state to restore.
   record({}, {}, [count = symbols_.guards().size() - 1](Graph& graph) { graph.symbols_.drop_guards(count); });
 }
 
@@ -217,7 +220,7 @@ Result<ValueId> Graph::add_literal(TensorType type, std::span<const std::byte> b
   std::shared_ptr<std::byte[]> copy(new std::byte[bytes.size() + 1]);
   if (!bytes.empty()) {
     std::memcpy(copy.get(), bytes.data(), bytes.size());
-    // Unused bits of the last byte are zero, so that equal constants have equal bytes.
+    // Clear the unused bits of the last byte, so that equal constants have equal bytes.
     const int64_t used = (type.elements().value_or(0) % 8 * bits_of(type.dtype)) % 8;
     if (used != 0) copy[bytes.size() - 1] &= std::byte((1 << used) - 1);
   }
@@ -260,6 +263,7 @@ Result<void> Graph::erase_constant(ValueId id) {
   const auto place = std::find(constants_.begin(), constants_.end(), id) - constants_.begin();
   constants_.erase(constants_.begin() + place);
   drop_value(id);
+  // Keep the slot until commit: undo may revive it.
   journal_->erased_values.push_back(id.index());
   record({}, {}, [id, place](Graph& graph) {
     graph.journal_->erased_values.pop_back();
@@ -327,6 +331,7 @@ Result<NodeId> Graph::make(NodeSpec spec) {
 Result<void> Graph::replace_uses(ValueId from, ValueId to) {
   if (!find(from) || !find(to)) return stale("value");
   if (from == to) return {};
+  // Copy the use: redirect() removes it from this list.
   while (!at(from).uses.empty()) redirect(Use(at(from).uses.back()), to);
   return {};
 }
@@ -360,6 +365,7 @@ Result<void> Graph::erase(NodeId id) {
       graph.value_arena_.revive(result);
       if (!graph.at(result).name.empty()) graph.value_names_.emplace(graph.at(result).name, result);
     }
+    // In reverse order of removal, so that each use returns to its old position.
     for (uint32_t k = static_cast<uint32_t>(back.operands.size()); k-- > 0;) {
       if (back.operands[k]) graph.insert_use(back.operands[k], back.use_slots_[k], {id, k});
     }

@@ -12,8 +12,8 @@
 namespace ferrite::core::graph {
 namespace {
 
-/// A number for a graph, from 1. Handles carry it, so that a handle of another graph is found out; 4095 graphs later a
-/// number comes again, which weakens that check and nothing else.
+/// A tag for a new graph, from 1. Handles contain it, so that a handle of another graph is detected. Tags
+/// repeat after 4095 graphs; a repeated tag only weakens that check.
 uint32_t new_tag() {
   static std::atomic<uint32_t> made{0};
   return made.fetch_add(1, std::memory_order_relaxed) % (Arena<NodeId, Node>::tags - 1) + 1;
@@ -70,7 +70,8 @@ Graph::Graph(const Graph& other)
       symbols_(other.symbols_),
       weights_(other.weights_),
       journal_(std::make_unique<Journal>()) {
-  // What the other's journal could still bring back is gone for good here.
+  // The copy has an empty journal, so nothing can revive the nodes and values that the other graph could
+  // still restore.
   for (uint32_t index : other.journal_->erased_nodes) node_arena_.release(index);
   for (uint32_t index : other.journal_->erased_values) value_arena_.release(index);
 }
@@ -139,7 +140,7 @@ std::vector<NodeId> Graph::users(ValueId id) const {
 }
 
 bool Graph::is_output(ValueId id, const Value& value) const {
-  // A graph may have many outputs and a value many readers: whichever is less is looked at.
+  // Search the shorter list: a graph may have many outputs, and a value many readers.
   const auto& uses = value.uses;
   if (uses.size() < outputs_.size()) {
     return std::any_of(uses.begin(), uses.end(),

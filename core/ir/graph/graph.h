@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The Graph IR: SSA nodes over tensors, open ops, a signature, constants, provenance, and a journal under every edit.
+// The Graph IR: SSA nodes over tensors, open ops, a signature, constants, provenance, and a journal that
+// records every edit.
 //
-// The graph stores; it knows no op. Types are given to it already inferred (core/ir/graph/infer.h), and whether they are
-// right is the verifier's question (core/ir/graph/verify.h). Not thread-safe; const members may run concurrently.
+// The graph only stores: it knows no op. Callers pass types that are already inferred
+// (core/ir/graph/infer.h), and the verifier checks them (core/ir/graph/verify.h). Not thread-safe; const
+// members may run concurrently.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +25,8 @@
 
 namespace ferrite::core::graph {
 
-/// One reader of a value: operand `index` of `user`. Where `user` is none, graph output `index`, or with the bit
-/// `mutation` set, input `index` whose `mutated_by` it is.
+/// One use of a value: operand `index` of `user`. If `user` is none: graph output `index` or, with the bit
+/// `mutation` set, the value is the `mutated_by` of input `index`.
 struct Use {
   static constexpr uint32_t mutation = 1u << 31;
   NodeId user;
@@ -34,9 +36,9 @@ struct Use {
 
 enum class ValueKind : uint8_t { result, input, constant };
 
-/// A constant's contents. Literals hold at most `max_literal_bytes` in `memory`. Weights and parameters either lie in
-/// `file` at `offset`, or in `memory`, which then lives as long as any graph that has them; a weight with neither was
-/// read from a text that could not carry it and has no data.
+/// The contents of a constant. Literals have at most `max_literal_bytes`, in `memory`. Weights and parameters
+/// are either in `file` at `offset` or in `memory`, which lives as long as any graph that refers to it. A
+/// weight with neither has no data: it was read from a text that omits the contents.
 struct Constant {
   static constexpr uint64_t max_literal_bytes = 1024;
   uint32_t kind = FE_CONSTANT_LITERAL;  ///< FE_CONSTANT_LITERAL, _WEIGHT or _PARAMETER
@@ -45,61 +47,61 @@ struct Constant {
   uint64_t bytes = 0;
   std::shared_ptr<const std::byte> memory;
 };
-/// Equal kind, place and, for memory, contents.
+/// Compares kind, file and offset and, for constants in memory, contents.
 bool operator==(const Constant& a, const Constant& b);
 
 struct Value {
   ValueKind kind = ValueKind::result;
-  std::string name;  ///< unique in the graph where not empty
+  std::string name;  ///< unique in the graph unless empty
   TensorType type;
   NodeId producer;        ///< results only
-  uint32_t result = 0;    ///< which one of the producer's, or which of the graph's inputs
-  std::vector<Use> uses;  ///< in no order; Graph::users() has one
+  uint32_t result = 0;    ///< the result's number at the producer, or the number of the graph input
+  std::vector<Use> uses;  ///< unordered; Graph::users() gives them in order
   std::shared_ptr<const Constant> constant;
 };
 
 struct Node {
-  uint32_t op = 0;                ///< Graph::op_name
-  std::vector<ValueId> operands;  ///< none where an optional operand is absent
+  uint32_t op = 0;                ///< a number; Graph::op_name() gives its name
+  std::vector<ValueId> operands;  ///< an absent optional operand is none
   std::vector<ValueId> results;
-  std::vector<Attribute> attributes;  ///< sorted by name, each once
-  std::string origin;                 ///< the model's own node names, comma separated
-  std::string made_by;                ///< the pass or rule that made it; empty: the importer
+  std::vector<Attribute> attributes;  ///< sorted by name, without duplicates
+  std::string origin;                 ///< the model's own node names, separated by commas
+  std::string made_by;                ///< the pass or rule that made the node; empty: the importer
 
   const Attribute* find(std::string_view attribute) const;
 
  private:
   friend class Graph;
-  std::vector<uint32_t> use_slots_;  // of each operand, its place in the value's uses
+  std::vector<uint32_t> use_slots_;  // by operand: its index in the value's uses
   uint32_t previous_ = UINT32_MAX, next_ = UINT32_MAX;
-  uint64_t key_ = 0;  // grows along the list
+  uint64_t key_ = 0;  // increases along the list
 };
 
 struct Input {
   ValueId value;
-  ValueId mutated_by;  ///< the value that is in the input's memory after the run; none: left as it is
+  ValueId mutated_by;  ///< the value that the input's memory holds after the run; none: unchanged
   bool donated = false;
   friend bool operator==(const Input&, const Input&) = default;
 };
 struct Output {
   std::string name;
   ValueId value;
-  ValueId alias_of;              ///< an input whose memory the output is; none: its own
-  std::vector<int64_t> strides;  ///< required, in elements; empty: any
+  ValueId alias_of;              ///< the input whose memory the output shares; none: the output has its own
+  std::vector<int64_t> strides;  ///< required strides, in elements; empty: any
   friend bool operator==(const Output&, const Output&) = default;
 };
 
-/// What make() needs. Operands and types are taken as they are.
+/// The arguments of make(). Operands and types are taken unchecked against the op.
 struct NodeSpec {
   std::string op;
   std::vector<ValueId> operands;
   std::vector<Attribute> attributes;
-  std::vector<TensorType> types;  ///< one a result
-  NodeId before;                  ///< none: at the end
+  std::vector<TensorType> types;  ///< one per result
+  NodeId before;                  ///< insert before this node; none: append
   std::string origin, made_by;
 };
 
-/// A place in the journal. Valid until a rollback to an earlier one, or commit().
+/// A position in the journal. Valid until commit() or a rollback to an earlier mark.
 struct Mark {
   size_t entries = 0;
   uint64_t epoch = 0;
@@ -111,7 +113,7 @@ class Graph {
  public:
   explicit Graph(std::string name = "main", std::string weight_folder = {});
   ~Graph();
-  Graph(const Graph& other);  ///< same handles, weight files shared, empty journal
+  Graph(const Graph& other);  ///< same handles, shared weight files, empty journal
   Graph(Graph&&) noexcept;
   Graph& operator=(const Graph& other) { return *this = Graph(other); }
   Graph& operator=(Graph&&) noexcept;
@@ -119,87 +121,89 @@ class Graph {
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
   uint64_t revision() const { return revision_; }  ///< grows with each edit and rollback, never repeats
-  /// Of a joint (forward and backward) graph, how many outputs are the forward ones.
+  /// The number of forward outputs, in a joint (forward and backward) graph.
   std::optional<uint32_t> forward_outputs() const { return forward_outputs_; }
   void set_forward_outputs(std::optional<uint32_t> count) { forward_outputs_ = count; }
 
-  // Reading. References stay good until what they refer to is changed or erased.
-  const Node* find(NodeId id) const;  ///< null for none and stale handles
+  // Reading. A reference stays valid until its item is changed or erased.
+  const Node* find(NodeId id) const;  ///< null for none and for stale handles
   const Value* find(ValueId id) const;
   const Node& node(
-      NodeId id) const;  ///< an empty node for a stale handle: use where the handle is known to be live
+      NodeId id) const;  ///< an empty node for a stale handle: use it only with handles known to be live
   const Value& value(ValueId id) const;
   const TensorType& type(ValueId id) const { return value(id).type; }
   std::string_view op_name(uint32_t op) const { return op_names_[op]; }
   std::string_view op(NodeId id) const { return op_name(node(id).op); }
   std::optional<uint32_t> find_op(std::string_view name) const;
-  /// How messages name a node: "%4 = op from Relu_0".
+  /// The name of a node in messages: "%4 = op from Relu_0".
   std::string describe(NodeId id) const;
 
   size_t node_count() const { return node_count_; }
   NodeId first() const { return id_of(head_); }
   NodeId last() const { return id_of(tail_); }
-  NodeId next(NodeId id) const;  ///< none for the last one and for a stale handle
+  NodeId next(NodeId id) const;  ///< none for the last node and for a stale handle
   NodeId previous(NodeId id) const;
   std::vector<NodeId> nodes() const;            ///< in order; safe to edit while walking it
-  bool comes_before(NodeId a, NodeId b) const;  ///< O(1); false where one is stale
+  bool comes_before(NodeId a, NodeId b) const;  ///< O(1); false if one is stale
   std::span<const Input> inputs() const { return inputs_; }
   std::span<const Output> outputs() const { return outputs_; }
   std::span<const ValueId> constants() const {
     return constants_;
   }  ///< in the order in which they were added
   std::optional<ValueId> find_value(std::string_view name) const;
-  std::vector<NodeId> users(ValueId id) const;  ///< each once, in order; without the outputs
+  std::vector<NodeId> users(ValueId id) const;  ///< each once, in order; graph outputs are not included
   bool is_output(ValueId id) const { return is_output(id, value(id)); }
-  bool is_output(ValueId id, const Value& value) const;  ///< for who has looked it up
+  /// for callers that have already looked the value up
+  bool is_output(ValueId id, const Value& value) const;
 
-  /// The contiguous bytes of a constant, mapped when first asked for. FE-G42 where it has none.
+  /// The contiguous bytes of a constant, mapped on first use. FE-G42 if it has no data.
   Result<std::span<const std::byte>> constant_bytes(ValueId id) const;
-  /// Of weights and parameters in files; FE-G42 for others.
+  /// The identity of a weight or parameter in a file; FE-G42 for other constants.
   Result<WeightIdentity> weight_identity(ValueId id) const;
-  /// What the names of weight files are relative to; empty is the working directory.
+  /// The folder against which names of weight files are resolved; empty: the working directory.
   const std::string& weight_folder() const { return weights_->folder(); }
 
   SymbolTable& symbols() { return symbols_; }
   const SymbolTable& symbols() const { return symbols_; }
   void add_guard(Guard guard);
 
-  // Edits. Each checks its handles (FE-G03) and leaves the graph as it was where it fails.
-  Result<ValueId> add_input(std::string name, TensorType type);  ///< FE-G05 where the name is taken
+  // Edits. Each checks its handles (FE-G03). An edit that fails leaves the graph unchanged.
+  Result<ValueId> add_input(std::string name, TensorType type);  ///< FE-G05 if the name is taken
   Result<void> set_mutated_by(uint32_t input, ValueId value);
   Result<void> set_donated(uint32_t input, bool donated);
-  Result<uint32_t> add_output(std::string name, ValueId value);  ///< FE-G05 where there is one of that name
+  Result<uint32_t> add_output(std::string name, ValueId value);  ///< FE-G05 if an output has this name
   Result<void> set_output(uint32_t output, ValueId value);
   Result<void> set_output_place(uint32_t output, ValueId alias_of, std::vector<int64_t> strides);
-  /// A copy of the bytes: a literal up to max_literal_bytes, beyond that a weight in memory. FE-G06 where the bytes are
-  /// not those of the type.
+  /// Copies the bytes: into a literal up to max_literal_bytes, else into a weight in memory. FE-G06 if the
+  /// number of bytes does not match the type.
   Result<ValueId> add_literal(TensorType type, std::span<const std::byte> bytes, std::string name = {});
-  /// A weight or parameter; a taken name gets a number added.
+  /// Adds a weight or parameter. If the name is taken, a number is appended.
   Result<ValueId> add_constant(TensorType type, Constant constant, std::string name = {});
-  Result<void> erase_constant(ValueId id);  ///< FE-G04 where it is used
+  Result<void> erase_constant(ValueId id);  ///< FE-G04 if it has uses
   Result<NodeId> make(NodeSpec spec);
-  Result<void> replace_uses(ValueId from, ValueId to);  ///< outputs too; the types may differ
-  Result<void> erase(NodeId id);                        ///< FE-G04 where a result is used
-  Result<void> set_operand(NodeId id, uint32_t operand, ValueId value);  ///< none makes it absent
-  Result<void> set_attribute(NodeId id, Attribute attribute);            ///< adds or replaces
+  Result<void> replace_uses(ValueId from, ValueId to);  ///< includes graph outputs; the types may differ
+  Result<void> erase(NodeId id);                        ///< FE-G04 if a result has uses
+  /// `value` none makes the operand absent
+  Result<void> set_operand(NodeId id, uint32_t operand, ValueId value);
+  Result<void> set_attribute(NodeId id, Attribute attribute);  ///< adds or replaces
   Result<void> set_type(ValueId id, TensorType type);
   Result<void> set_made_by(NodeId id, std::string made_by);
   Result<void> set_origin(NodeId id, std::string origin);
-  Result<void> set_value_name(ValueId id, std::string name);  ///< FE-G05 where the name is taken
+  Result<void> set_value_name(ValueId id, std::string name);  ///< FE-G05 if the name is taken
 
   // The journal.
   Mark mark() const;
-  /// Undoes every edit since the mark: same handles, same order, same uses. Handles made since are stale for ever.
-  /// FE-G07 for a mark that is no longer valid.
+  /// Undoes every edit since the mark: restores handles, order and uses. Handles made since then are stale
+  /// for good. FE-G07 if the mark is no longer valid.
   Result<void> rollback(Mark mark);
-  /// Nodes and values (live ones) that the edits since the mark made or changed, each once, ascending.
+  /// The live nodes and values that the edits since the mark made or changed, without duplicates, ascending.
   struct Touched {
     std::vector<NodeId> nodes;
     std::vector<ValueId> values;
     bool signature = false;
   };
   Touched touched(Mark mark) const;
-  /// Forgets what could be undone; erased slots may be used again.
+  /// Drops the undo history; the slots of erased items may be reused.
   void commit();
 
  private:
@@ -217,7 +221,7 @@ class Graph {
   void unlink(NodeId node);
   void relabel(uint32_t around);
 
-  // Use lists: swap-remove, and its exact inverse.
+  // Use lists: removal swaps with the last use, and its inverse restores the exact order.
   uint32_t add_use(ValueId value, Use use);
   void remove_use(ValueId value, uint32_t slot);
   void insert_use(ValueId value, uint32_t slot, Use use);
@@ -239,11 +243,11 @@ class Graph {
   uint32_t head_ = nil, tail_ = nil;
   size_t node_count_ = 0;
   uint64_t revision_ = 0;
-  uint32_t tag_ = 0;  // the top bits of every generation, so that another graph's handles are stale here
+  uint32_t tag_ = 0;  // the top bits of every generation, so that handles of other graphs are stale here
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
-  std::vector<uint32_t> output_slots_;    // of each output, its place in the value's uses
-  std::vector<uint32_t> mutation_slots_;  // of each input's mutated_by likewise
+  std::vector<uint32_t> output_slots_;    // by output: its index in the value's uses
+  std::vector<uint32_t> mutation_slots_;  // by input: the index of its mutation in the uses of mutated_by
   std::vector<ValueId> constants_;
   std::vector<std::string> op_names_;
   std::unordered_map<std::string, uint32_t> op_numbers_;
@@ -254,11 +258,11 @@ class Graph {
 };
 
 /// Structural equality: the same nodes in the same order with the same operands, types, names, attributes and
-/// provenance; symbols by name. Handles may differ.
+/// provenance; symbols compare by name. Handles may differ.
 bool equal(const Graph& a, const Graph& b);
 
-/// The graph with sizes for some of its symbols. FE-G12 where a name is unknown, a size is outside the symbol's range
-/// or no multiple of its divisor, or a guard does not hold.
+/// A copy of the graph with numbers for some symbols. FE-G12 if a name is unknown, a size is outside the
+/// symbol's range or no multiple of its divisor, or a guard is violated.
 Result<Graph> specialise(const Graph& graph, std::span<const std::pair<std::string, int64_t>> bindings);
 
 }  // namespace ferrite::core::graph

@@ -91,7 +91,7 @@ void fill_view(fe_value_view& view, const Graph& graph, ValueId id, const Value&
   view.data_bytes = 0;
   if (!value.constant) return;
   view.constant = value.constant->kind;
-  // A file that cannot be mapped is an error where the bytes are needed, not where the value is looked at.
+  // An unmappable file is no error here: the consumer that needs the bytes reports it.
   if (const auto bytes = graph.constant_bytes(id); bytes && view.constant != FE_CONSTANT_PARAMETER) {
     view.data = bytes->data();
     view.data_bytes = bytes->size();
@@ -159,6 +159,7 @@ Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
                  "no enabled plugin defines op '{}'{}; `ferrite ops` lists those that are there", op,
                  did_you_mean(op, names));
   }
+  // Equal nodes must have equal operand lists, so drop absent trailing operands.
   while (!operands.empty() && !operands.back() && operands.size() > info->least_operands() &&
          !info->variadic()) {
     operands.pop_back();
@@ -190,6 +191,7 @@ Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
                    attribute_kind_name(wanted), attribute_kind_name(attribute.kind()));
     }
   }
+  // Search only the attributes that were given: those appended below are distinct.
   const size_t given = attributes.size();
   for (const auto& def : info->attributes) {
     const auto end = attributes.begin() + static_cast<std::ptrdiff_t>(given);
@@ -239,7 +241,7 @@ Result<std::vector<TensorType>> ask_rule(const Graph& graph, const OpInfo& op, c
   abi::Call call;
   const int32_t status =
       callback::call({op.plugin, "shape rule of op", op.name}, op.def.infer, op.def.self, call, &args, &out);
-  // Why a type was refused is known here; the plugin only knows that it was.
+  // Prefer the host's reason: the plugin only knows that its type was refused.
   if (collected.fault) {
     collected.fault->text = fmt::format("the shape rule of '{}' (plugin '{}') gave {}", op.name, op.plugin,
                                         collected.fault->text);
@@ -254,10 +256,10 @@ Result<std::vector<TensorType>> ask_rule(const Graph& graph, const OpInfo& op, c
   return std::move(collected.types);
 }
 
-/// A size that hardly anything else has, another one for each open dim.
+/// An unusual size, different for each open dim, so that a rule rarely treats it as a special case.
 Dim stand_in(Dim dim) { return is_static(dim) ? dim : 1009 - 2 * dim; }
 
-/// Whether a rule that was asked with open dims, and then with sizes in their place, said the same.
+/// Whether the rule gave the same answer for open dims as for the substituted sizes.
 bool says_the_same(const Result<std::vector<TensorType>>& open,
                    const Result<std::vector<TensorType>>& sized) {
   if (open.has_value() != sized.has_value()) return false;
@@ -284,7 +286,8 @@ Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op
     break;
   }
   if (open.empty()) return types;
-  // A rule may take the code of an open dim for a number; then it says something else of a size.
+  // A rule may mistake the code of an open dim for a size. Ask again with real sizes: a different answer
+  // means that the rule does not support symbolic dims.
   std::vector<fe_value_view> values;
   std::vector<std::vector<Dim>> sizes;
   for (const ValueId operand : operands) {
@@ -302,7 +305,7 @@ Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op
 namespace {
 
 Error with_place(Error fault, std::string_view op, std::string_view origin) {
-  // The place names the op; a shape rule whose text begins with its name need not do so again.
+  // The error's place already names the op, so remove a leading op name from the rule's text.
   for (const auto& prefix : {fmt::format("{}: ", op), fmt::format("op '{}' ", op)})
     if (fault.text.starts_with(prefix)) fault.text.erase(0, prefix.size());
   return at(
@@ -328,7 +331,7 @@ Result<NodeId> make_inferred(Graph& graph, const OpRegistry& registry, NodeSpec 
 
 Result<void> reinfer(Graph& graph, const OpRegistry& registry, NodeId first) {
   const Mark before = graph.mark();
-  // Producers before users, so that each node is inferred after all that it depends on.
+  // Visit producers before users, so that each node is inferred after all nodes it depends on.
   const auto earlier = [&graph](NodeId a, NodeId b) { return graph.comes_before(a, b); };
   std::map<NodeId, bool, decltype(earlier)> pending(earlier);
   pending.emplace(first, true);
@@ -356,10 +359,12 @@ Result<void> reinfer(Graph& graph, const OpRegistry& registry, NodeId first) {
     }
     for (size_t k = 0; k < results.size(); ++k) {
       if (graph.type(results[k]).same_shape((*types)[k])) continue;
+      // The shape rule does not decide the device, so keep it.
       (*types)[k].device = graph.type(results[k]).device;
       auto set = graph.set_type(results[k], std::move((*types)[k]));
       if (!set) return fail(std::move(set.error()));
       for (const NodeId user : graph.users(results[k])) {
+        // An invalid graph may have a user before its producer; skipping it guarantees termination.
         if (graph.comes_before(id, user)) pending.emplace(user, true);
       }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Asking an op for its result types, and the view of a node that its callbacks get.
+// Infers result types through an op's shape rule, and builds the view of a node that the op's callbacks
+// receive.
 #pragma once
 
 #include <memory>
@@ -14,23 +15,24 @@
 
 namespace ferrite::core::graph {
 
-/// Borrows everything from its arguments.
+/// A view that borrows everything from `type`.
 fe_tensor_type view_of(const TensorType& type);
 fe_attr view_of(const Attribute& attribute, std::vector<fe_string>& strings);
 fe_value_view view_of(const Graph& graph, ValueId id);
-/// Fill every field in place. `value` is the one of `id`.
+/// These fill every field in place. `value` is the value of `id`.
 void fill_view(fe_attr& view, const Attribute& attribute, std::vector<fe_string>& strings);
 void fill_view(fe_value_view& view, const Graph& graph, ValueId id, const Value& value);
-/// FE-G06 where it cannot be read (rank without dims, unknown layout).
+/// FE-G06 if the type cannot be read (a rank without dims, an unknown layout).
 Result<TensorType> read_type(const fe_tensor_type& type);
 
-/// A node (or one that is about to be made) as infer, decompose and lower see it: operand and result types, the data of
-/// constants, attributes. Borrows from graph and attributes: valid until either changes. Not copied, not moved.
+/// A node, existing or planned, as the callbacks infer, decompose and lower receive it: operand and result
+/// types, constant data, attributes. Borrows from graph and attributes: valid until either changes. Neither
+/// copyable nor movable.
 class InstanceView {
  public:
-  /// Of a node that is in the graph, with its results.
+  /// A view of an existing node, with its results.
   InstanceView(const Graph& graph, NodeId node, std::string_view device = {});
-  /// Of a node that is about to be made.
+  /// A view of a node that is yet to be made.
   InstanceView(const Graph& graph, std::string_view op, std::span<const ValueId> operands,
                std::span<const Attribute> attributes);
   InstanceView(const InstanceView&) = delete;
@@ -49,25 +51,27 @@ class InstanceView {
   fe_instance instance_{};
 };
 
-/// Operands and attributes as the op wants them: FE-G13 for an op that no plugin defines, FE-G14 for a wrong number of
-/// operands or an absent one that is required, FE-G15 for an unknown, missing or wrongly typed attribute. Trailing
-/// absent operands are dropped, defaults of absent attributes added, integers given where a float is wanted converted.
+/// Checks operands and attributes against the op's definition and completes them. Trailing absent operands
+/// are dropped, defaults of absent attributes are added, and integers given for float attributes are
+/// converted. FE-G13 for an op that no plugin defines, FE-G14 for a wrong number of operands or a required
+/// one that is absent, FE-G15 for an unknown, missing or wrongly typed attribute.
 Result<const OpInfo*> complete(const OpRegistry& registry, std::string_view op,
                                std::vector<ValueId>& operands, std::vector<Attribute>& attributes);
 
-/// The code of infer_types' error where sizes that are open decide.
+/// The error code of infer_types if the result types depend on sizes that are still open.
 inline constexpr std::string_view needs_sizes = "FE-G27";
 
-/// The result types by the op's rule. The rule's own error is passed on; FE-G16 where it breaks its contract; FE-G27 where an
-/// operand has an open dim, and with a size in its place the rule says something else.
+/// The result types by the op's shape rule. Errors: the rule's own error; FE-G16 if the rule breaks its
+/// contract; FE-G27 if an operand has an open dim and the rule gives a different answer with a number in its
+/// place.
 Result<std::vector<TensorType>> infer_types(const Graph& graph, const OpInfo& op,
                                             std::span<const ValueId> operands,
                                             std::span<const Attribute> attributes);
 
-/// Completes, infers and makes; `spec.types` is ignored. Errors say op and origin.
+/// Completes, infers and makes a node; `spec.types` is ignored. Errors name the op and its origin.
 Result<NodeId> make_inferred(Graph& graph, const OpRegistry& registry, NodeSpec spec);
 
-/// Infers the node again after an edit, and whatever depends on a type that changed by it.
+/// Infers a node again after an edit, and then every node that depends on a changed type.
 Result<void> reinfer(Graph& graph, const OpRegistry& registry, NodeId node);
 
 }  // namespace ferrite::core::graph

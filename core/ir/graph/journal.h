@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The journal of a graph: how to undo each edit, last first. Only Graph uses it.
+// The undo journal of a graph: the inverse of each edit, undone last first. Only Graph uses it.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace ferrite::core::graph {
 class Journal {
  public:
   struct Entry {
-    NodeId node;    ///< made or changed; none: something of the signature
+    NodeId node;    ///< made or changed; none: an edit of the signature
     ValueId value;  ///< likewise
     std::function<void(Graph&)> undo;
   };
 
   std::vector<Entry> entries;
   uint64_t epoch = 0;
-  // Erased since the last commit: dead, but with their contents, so that undo can bring them back.
+  // Erased since the last commit. They are dead but keep their contents, so that undo can restore them.
   std::vector<uint32_t> erased_nodes, erased_values;
 };
 

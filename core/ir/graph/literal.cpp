@@ -14,7 +14,7 @@ namespace {
 
 uint64_t mask_of(int bits) { return bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
-/// Element k as its bits. Complex elements are two elements of half the width.
+/// The bits of element k. A complex element counts as two elements of half the width.
 uint64_t get_bits(std::span<const std::byte> bytes, int bits, int64_t k) {
   uint64_t value = 0;
   if (bits >= 8) {
@@ -34,7 +34,8 @@ void set_bits(std::span<std::byte> bytes, int bits, int64_t k, uint64_t value) {
   bytes[static_cast<size_t>(bit / 8)] |= static_cast<std::byte>((value & mask_of(bits)) << (bit % 8));
 }
 
-/// Rounded to the dtype; none where a finite number becomes infinite or, in a type without infinities, NaN.
+/// The value rounded to the dtype; none if a finite number overflows to infinity or, in a type without
+/// infinities, to NaN.
 std::optional<uint64_t> from_double(DType dtype, double value) {
   const uint64_t bits = float_bits(dtype, value);
   if (std::isfinite(value) && !std::isfinite(float_value(dtype, bits))) return std::nullopt;
@@ -49,16 +50,17 @@ std::string print_number(DType dtype, uint64_t bits) {
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::array<char, 40> buffer;
   char* const end = buffer.data() + buffer.size();
-  // Small integers in full, whatever fewer digits would do.
+  // Print small integers with all their digits: for 100 the shortest form is 1e+02.
   const int first = std::abs(value) < 65536 && value == std::trunc(value) ? 5 : 1;
   for (int digits = first; digits <= (dtype == DType::f64_ ? 17 : 9); ++digits) {
-    // What is read is a double, rounded again: the two can differ from rounding once.
+    // The reader parses a double and rounds it to the dtype. Two roundings can differ from one, so add digits
+    // until the value survives the trip.
     const auto last = std::to_chars(buffer.data(), end, value, std::chars_format::general, digits).ptr;
     double read = 0;
     std::from_chars(buffer.data(), last, read);
     if (from_double(dtype, read) != bits) continue;
     std::string text(buffer.data(), std::to_chars(buffer.data(), end, read).ptr);
-    // Digits alone would be read as an integer of 64 bits.
+    // Without a dot or an exponent the reader would take the text for a 64-bit integer.
     if (text.size() > 18 && text.find_first_of(".e") == std::string::npos) text += ".0";
     return text;
   }
@@ -129,7 +131,7 @@ class Reader {
   const DTypeInfo& info_;
 };
 
-/// The dtype of the two halves of a complex element, else the dtype itself.
+/// The dtype of each half of a complex element; other dtypes unchanged.
 DType part_of(DType dtype) {
   return dtype == DType::c64_ ? DType::f32_ : dtype == DType::c128_ ? DType::f64_ : dtype;
 }

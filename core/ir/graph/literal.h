@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The elements of a constant as text.
+// Printing and parsing the elements of a constant.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,13 @@
 
 namespace ferrite::core::graph {
 
-/// "1, 2.5, nan": floats in the shortest decimal that reads back to the same bits, or in hex; NaN other than the
-/// positive quiet one as nan(0xBITS); complex as (re, im); floats of 8 bits and less as their bits. `bytes` holds
-/// `count` contiguous elements.
+/// "1, 2.5, nan": the `count` contiguous elements of `bytes` as text. Floats print as the shortest decimal
+/// that reads back to the same bits, or as hex; a NaN other than the positive quiet one prints as
+/// nan(0xBITS), a complex number as (re, im), a float of 8 bits or less as its bits.
 std::string print_elements(DType dtype, std::span<const std::byte> bytes, int64_t count);
 
-/// Reads `{...}` with exactly `count` elements. FE-G18 for another number of them, or one that the dtype cannot hold.
+/// Reads `{...}` with exactly `count` elements. FE-G18 for a wrong number of elements or an element that the
+/// dtype cannot represent.
 Result<std::vector<std::byte>> parse_elements(text::Cursor& cursor, DType dtype, int64_t count);
 
 }  // namespace ferrite::core::graph

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the core knows of the ops: the table of those that plugins contributed.
+// The registry of ops: a table of all ops that plugins contributed.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@
 
 namespace ferrite::core::graph {
 
-/// An op: the plugin's table at the core's size, and its operand and attribute lists read once.
+/// An op: the plugin's table at the core's size, with its operand and attribute lists parsed once.
 struct OpInfo {
   struct Operand {
     std::string name;
     bool optional = false;
-    bool variadic = false;  ///< the last one only: any number from 0 on
+    bool variadic = false;  ///< last operand only: it stands for any number of operands, including 0
   };
   struct AttributeDef {
-    Attribute value;  ///< its kind and, unless required, its default
+    Attribute value;  ///< the attribute's kind and, unless it is required, its default
     bool required = false;
     std::string doc;
     uint32_t flags = 0;  ///< FE_ATTRIBUTE_*
   };
 
-  /// FE-G20 where the table contradicts itself: no name or infer, a variadic operand that is not the last, a required
-  /// operand after an optional one, an attribute that is there twice or of no known kind, or an axis
-  /// that is no integer or list of integers. `def` outlives the OpInfo.
+  /// FE-G20 if the table is inconsistent: no name or no infer, a variadic operand that is not the last, a
+  /// required operand after an optional one, an attribute that is listed twice or of unknown kind, or an axis
+  /// that is neither an integer nor a list of integers. `def` must outlive the OpInfo.
   static Result<OpInfo> read(const fe_op_def& def, std::string plugin);
 
   std::string name, doc;
@@ -49,16 +49,16 @@ struct OpInfo {
 
 class OpRegistry {
  public:
-  /// FE-G21 where another plugin (or the same one) already defines the op.
+  /// FE-G21 if an op of this name is already registered, by any plugin.
   Result<void> add(const fe_op_def& def, std::string plugin);
   const OpInfo* find(std::string_view name) const;  ///< null where no plugin defines it
-  std::vector<const OpInfo*> all() const;           ///< by name
+  std::vector<const OpInfo*> all() const;           ///< sorted by name
 
  private:
   std::map<std::string, std::unique_ptr<const OpInfo>, std::less<>> ops_;
 };
 
-/// An attribute of the ABI as one of the core; FE-G22 for an unknown kind or an unreadable list.
+/// Converts an attribute of the ABI to one of the core. FE-G22 for an unknown kind or an unreadable list.
 Result<Attribute> read_attribute(const fe_attr& attr);
 
 }  // namespace ferrite::core::graph

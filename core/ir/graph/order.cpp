@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The order of the nodes: a linked list whose 64-bit keys grow along it, so that two nodes compare in constant time.
-// List labelling after Bender, Cole, Demaine, Farach-Colton and Zito, "Two simplified algorithms for maintaining order
-// in a list" (2002): where there is no key left between two neighbours, the smallest aligned range of keys that is
-// sparse enough is spread evenly. Amortised O(log n) an insert, wherever it is.
+// The order of the nodes: a linked list whose 64-bit keys increase along it, so that two nodes compare in
+// constant time.
+// List labelling after Bender, Cole, Demaine, Farach-Colton and Zito, "Two simplified algorithms for
+// maintaining order in a list" (2002): if no key is free between two neighbours, the smallest aligned range
+// of keys that is sparse enough is respaced evenly. An insertion costs O(log n) amortised, at any position.
 #include "core/ir/graph/graph.h"
 
 namespace ferrite::core::graph {

@@ -28,7 +28,7 @@ std::string integers(const std::vector<int64_t>& list) {
   return "[" + join(list, [](int64_t v) { return std::to_string(v); }) + "]";
 }
 
-/// A name where an identifier is expected: quoted where it is none.
+/// A name in a position that expects an identifier: quoted if it is none.
 std::string word(const std::string& name) {
   const bool digit = !name.empty() && name[0] >= '0' && name[0] <= '9';
   return digit ? quote(name) : sigil_name('%', name).substr(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The graph as text (docs/text.md). What is printed reads back as an equal graph.
+// The graph as text (docs/text.md). Printed text parses back to an equal graph.
 #pragma once
 
 #include <string>
@@ -8,11 +8,13 @@
 
 namespace ferrite::core::graph {
 
-/// Weights in memory are printed by value up to here; the contents of larger ones are not in the text.
+/// The largest weight in memory, in bytes, that is printed with its contents. The contents of larger weights
+/// are omitted.
 inline constexpr uint64_t max_printed_data = 64 * 1024;
 
 std::string print(const Graph& graph);
-/// One node's line, without indent and newline; unnamed values are numbered as in the whole text.
+/// One node's line, without indentation and newline. Unnamed values have the same numbers as in the whole
+/// text.
 std::string print_node(const Graph& graph, NodeId node);
 std::string print_type(const SymbolTable& symbols, const TensorType& type);
 std::string print_attribute_value(const AttributeValue& value);

@@ -14,7 +14,7 @@ Result<void> check_binding(const SymbolTable& symbols, const std::string& name, 
   return check_size(name, symbols.range(*symbol), symbols.divisor(*symbol), size);
 }
 
-/// Whether the guard holds; none where that depends on symbols.
+/// Whether the guard holds; none if that depends on symbols.
 std::optional<bool> holds(const index::Pool& pool, const Guard& guard) {
   const index::Range left = pool.range(guard.lhs), right = pool.range(guard.rhs);
   const bool known = left.lo == left.hi && right.lo == right.hi;

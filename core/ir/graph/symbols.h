@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The symbols of a graph: named sizes with range, divisor and hint, the expressions over them and the guards on them.
+// The symbols of a graph: named sizes with a range, a divisor and a hint; the expressions over them, and
+// their guards.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace ferrite::core::graph {
 
 enum class Relation : uint8_t { equal, not_equal, less, less_equal };
 
-/// A condition that the program assumes of its symbols, and who added it.
+/// A condition on symbols that the program assumes, and the pass or plugin that added it.
 struct Guard {
   index::Expr lhs, rhs;
   Relation relation = Relation::equal;
@@ -24,14 +25,15 @@ struct Guard {
   friend bool operator==(const Guard&, const Guard&) = default;
 };
 
-/// FE-G12 where the size is outside the range of the symbol of that name, or no multiple of its divisor (1 or more).
+/// FE-G12 if the size is outside the range of the symbol of that name or is no multiple of its divisor (1 or
+/// more).
 Result<void> check_size(std::string_view name, index::Range range, int64_t divisor, int64_t size);
 
-/// Symbols are numbered as in the pool, from 0 in the order of declaration.
+/// The symbols, numbered as in the pool: from 0 in the order of declaration.
 class SymbolTable {
  public:
-  /// FE-G10 where the name is taken, the range is empty or negative, or the divisor is below 1. `hint` is for cost and
-  /// tuning only; -1 is none.
+  /// Declares a symbol. FE-G10 if the name is taken, the range is empty or negative, or the divisor is below
+  /// 1. `hint` serves cost models and tuning only; -1: none.
   Result<index::Symbol> declare(std::string name, index::Range range, int64_t divisor = 1, int64_t hint = -1);
   std::optional<index::Symbol> find(std::string_view name) const;
 
@@ -44,9 +46,10 @@ class SymbolTable {
   index::Pool& pool() { return pool_; }
   const index::Pool& pool() const { return pool_; }
 
-  /// The coded dim; an expression that has one value becomes a static one. The expression must not be negative (FE-G11).
+  /// Encodes an expression as a dim; an expression with a single value becomes a static dim. FE-G11 if the
+  /// expression can be negative.
   Result<Dim> dim(index::Expr expression);
-  /// The dim as an expression; a code that names no expression of the pool is none.
+  /// Decodes a dim to an expression; none for a code that is no expression of the pool.
   index::Expr expression(Dim dim);
   bool valid(Dim dim) const {
     return is_static(dim) || (dim < -1 && dim >= -int64_t(pool_.node_count()) - 1);

@@ -14,27 +14,29 @@
 
 namespace ferrite::core::graph {
 
-/// A dimension, coded as fe_dim: >= 0 is its size, < 0 is the expression of the graph's pool with id -(1 + dim).
+/// A dimension in the encoding of fe_dim: >= 0 is a static size; < 0 is the expression with id -(1 + dim) in
+/// the graph's pool.
 using Dim = fe_dim;
 constexpr bool is_static(Dim dim) { return dim >= 0; }
 constexpr index::Expr expression_of(Dim dim) { return {static_cast<uint32_t>(-(dim + 1))}; }
 constexpr Dim dim_of(index::Expr expression) { return -1 - static_cast<Dim>(expression.id); }
 
-/// A piece of a logical dim in a blocked layout; `size` 0 is what the pieces after it leave.
+/// A factor of a logical dim in a blocked layout. `size` 0: whatever the later factors of the dim leave.
 struct Block {
   uint32_t dim = 0;
   int64_t size = 0;
   friend bool operator==(const Block&, const Block&) = default;
 };
 
-/// Where the elements lie. Only the fields of `kind` are used; the others are as here.
+/// The arrangement of the elements in memory. Only the fields of `kind` are used; the others keep their
+/// defaults.
 struct Layout {
   uint16_t kind = FE_LAYOUT_ANY;
-  std::vector<int64_t> strides;  ///< strided: elements, one a dim
-  int64_t offset = 0;            ///< strided: elements
-  uint32_t alignment = 0;        ///< bytes; 0 is the dtype's own
+  std::vector<int64_t> strides;  ///< strided: one per dim, in elements
+  int64_t offset = 0;            ///< strided: in elements
+  uint32_t alignment = 0;        ///< bytes; 0: the dtype's own alignment
   std::vector<Block> blocks;     ///< blocked: the stored dims, outermost first
-  std::string tag;               ///< opaque: a provider's name for it
+  std::string tag;               ///< opaque: the provider's name for the layout
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
@@ -45,7 +47,7 @@ struct TensorType {
   uint32_t device = 0;  ///< index into the program's device table
 
   size_t rank() const { return dims.size(); }
-  /// The product of the dims; none where one is symbolic or it exceeds int64.
+  /// The product of the dims; none if a dim is symbolic or the product exceeds int64.
   std::optional<int64_t> elements() const {
     int64_t count = 1;
     for (Dim dim : dims) {
@@ -53,7 +55,7 @@ struct TensorType {
     }
     return count;
   }
-  /// Bytes of the contiguous elements; none as above.
+  /// The size in bytes of the contiguous elements; none in the same cases.
   std::optional<int64_t> bytes() const {
     auto count = elements();
     int64_t bits = 0;
@@ -62,12 +64,12 @@ struct TensorType {
     }
     return (bits + 7) / 8;
   }
-  /// What an op's shape rule decides; layout and device are decided later.
+  /// Compares the parts that a shape rule decides; layout and device are decided later.
   bool same_shape(const TensorType& other) const { return dtype == other.dtype && dims == other.dims; }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-/// Alternatives in the order of FE_ATTR_*, which `kind` gives.
+/// Attribute values. The alternatives are in the order of FE_ATTR_*, the values of `kind`.
 using AttributeValue = std::variant<int64_t, double, std::string, DType, std::vector<int64_t>,
                                     std::vector<double>, std::vector<std::string>, bool>;
 struct Attribute {
@@ -76,10 +78,10 @@ struct Attribute {
 
   uint32_t kind() const { return static_cast<uint32_t>(value.index()) + 1; }
 };
-/// Floats by bits, so that NaN equals itself and -0 differs from 0.
+/// Compares floats bitwise: NaN equals itself, and -0 differs from 0.
 bool operator==(const Attribute& a, const Attribute& b);
 
-/// What FE_ATTR_* is called in messages.
+/// The name of an FE_ATTR_* kind in messages.
 std::string_view attribute_kind_name(uint32_t kind);
 
 }  // namespace ferrite::core::graph

@@ -58,7 +58,7 @@ class Verifier {
       if (!output.alias_of) continue;
       const Value* alias = graph_.find(output.alias_of);
       if (!alias || alias->kind != ValueKind::input || !alias->type.same_shape(value->type)) {
-        return error(FE_EINVALID, "FE-G53", "output {} aliases what is no input of its type",
+        return error(FE_EINVALID, "FE-G53", "output {} aliases a value that is no input of its type",
                      text::quote(output.name));
       }
     }
@@ -134,7 +134,8 @@ class Verifier {
 
 Result<void> verify(const Graph& graph, const OpRegistry& registry) {
   const Verifier verifier(graph, registry);
-  // Every operand has its use: as many of each user as it reads the value, and each of them true (see value()).
+  // value() checked that each listed use is a real one. Equal totals then prove that no operand misses its
+  // use.
   size_t operands = graph.outputs().size(), uses = 0;
   for (const Input& input : graph.inputs()) {
     FE_CHECK(verifier.value(input.value));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Whether a graph is one: what every pass must leave behind.
+// The graph verifier. Every pass must leave a graph that it accepts.
 #pragma once
 
 #include "core/ir/graph/graph.h"
@@ -7,12 +7,13 @@
 
 namespace ferrite::core::graph {
 
-/// Of every node: operands live, defined before it and listed as uses; op known, with the operands and attributes that
-/// it wants; result types those that its rule infers (layout and device aside). Of the signature: outputs live,
-/// aliases inputs of the same type, mutations of the input's type. FE-G13 to FE-G16 as in infer.h, else FE-G50 and on.
+/// Checks each node: operands are live, defined before it and listed as uses; the op is known and its
+/// operands and attributes are valid; the result types equal those of the shape rule (ignoring layout and
+/// device). Checks the signature: outputs are live; an alias is an input of the same type; a mutation has the
+/// input's type. FE-G13 to FE-G16 as in infer.h, else FE-G50 and up.
 Result<void> verify(const Graph& graph, const OpRegistry& registry);
 
-/// The same for what was touched, and for the users of the values touched. The signature is always checked.
+/// Checks only the touched nodes and the users of the touched values, and always the signature.
 Result<void> verify(const Graph& graph, const OpRegistry& registry, const Graph::Touched& touched);
 
 }  // namespace ferrite::core::graph

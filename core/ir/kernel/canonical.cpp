@@ -8,7 +8,7 @@ namespace {
 
 using namespace ferrite::loop;
 
-/// Numbers things 0, 1, ... in the order in which they are first asked for.
+/// Numbers items 0, 1, ... in the order of their first lookup.
 class Numbering {
  public:
   uint32_t operator()(uint32_t old) {
@@ -17,13 +17,13 @@ class Numbering {
     return found->second;
   }
   bool has(uint32_t old) const { return numbers_.count(old) != 0; }
-  std::vector<uint32_t> order;  ///< by new number: the old one
+  std::vector<uint32_t> order;  ///< the old number, by new number
 
  private:
   std::unordered_map<uint32_t, uint32_t> numbers_;
 };
 
-/// The order in which one statement's stores need its operations: operands first, depth first.
+/// The order in which the stores of a statement need its operations: depth first, operands before users.
 class Order {
  public:
   Order(const index::Pool& pool, const Statement& s) : pool_(pool), s_(s) {
@@ -112,7 +112,8 @@ class Canonical {
   }
 
  private:
-  /// Variables of all statements, the shared ones once, then what the statements bind.
+  /// Declares the variables of all statements (the shared ones once), then the symbols that the statements
+  /// bind.
   void declare_symbols() {
     for (size_t k = 0; k < from_.statements.size(); ++k) {
       const auto& vars = from_.statements[k].vars;

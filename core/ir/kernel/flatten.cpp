@@ -11,7 +11,7 @@ namespace {
 
 using namespace ferrite::loop;
 
-/// Fills the tables of a canonical kernel.
+/// Fills the section tables from a canonical kernel.
 class Writer {
  public:
   explicit Writer(const Kernel& kernel) : kernel_(kernel) {
@@ -53,7 +53,7 @@ class Writer {
     ints_.insert(ints_.end(), values.begin(), values.end());
     return first;
   }
-  /// The position in INDICES, which holds the roots in this order.
+  /// Appends the expressions to INDICES; returns the position of the first one.
   uint32_t index(std::span<const index::Expr> list) {
     const auto first = static_cast<uint32_t>(roots_.size());
     roots_.insert(roots_.end(), list.begin(), list.end());

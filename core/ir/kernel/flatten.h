@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A kernel as canonical bytes (ferrite/abi/kernel.h), named by their hash.
+// Serialises a kernel to canonical bytes (ferrite/abi/kernel.h), named by their hash.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,20 @@ namespace ferrite::core::kernel {
 
 struct FlatKernel {
   std::vector<std::byte> bytes;
-  std::string entry;  ///< "k_" and 32 hex digits: XXH3-128 of the semantic sections
+  std::string entry;  ///< "k_" and 32 hex digits: the XXH3-128 of the semantic sections
   std::vector<ferrite::loop::BufferId>
-      buffers;  ///< by buffer of the container: its number in the kernel given
+      buffers;  ///< by buffer of the container: its number in the original kernel
 };
 
-/// Two kernels that compute the same in the same way give the same bytes, whatever their names, pools and numbers: symbols,
-/// expressions, operations and buffers are renumbered in order of first use, and what is not used is left out. Reductions
-/// and carries follow the order in which the stores need them. `provenance` goes into a section that is not hashed.
-/// Errors: FE-K06 the kernel is malformed.
+/// Two kernels that compute the same values by the same operations give the same bytes, whatever their names,
+/// pools and numbers: symbols, expressions, operations and buffers are renumbered in order of first use, and
+/// unused ones are dropped. Reductions and carries are ordered as the stores need them. `provenance` is
+/// stored in a section that is not hashed.
+/// FE-K06 if the kernel is malformed.
 Result<FlatKernel> flatten(const ferrite::loop::Kernel& kernel, std::string_view provenance = {});
 
-/// The kernel that `flatten` writes: canonical numbers, one pool, shared variables with one symbol. `buffers` as above.
+/// The kernel that flatten() serialises: canonical numbers, one pool, one symbol per shared variable.
+/// `buffers` as in FlatKernel.
 ferrite::loop::Kernel canonical(const ferrite::loop::Kernel& kernel,
                                 std::vector<ferrite::loop::BufferId>& buffers);
 

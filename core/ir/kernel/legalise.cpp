@@ -8,7 +8,7 @@
 namespace ferrite::core::kernel {
 namespace {
 
-/// Whether it is a contract that computes an operand.
+/// Whether the statement is a contract one of whose operands is computed by a prologue.
 bool has_prologue(const ferrite::loop::Statement& s) {
   return s.contract_a != ferrite::loop::none &&
          (s.ops[s.contract_a].code != FE_OP_LOAD || s.ops[s.contract_b].code != FE_OP_LOAD);
@@ -29,7 +29,8 @@ Result<bool> legalise(ferrite::loop::Kernel& kernel, uint64_t supported, uint64_
     };
     if (taken()) continue;
     if (statement.kind == FE_STATEMENT_CONTRACT) {
-      // Turn this: contract of a and b, the sum of a*b;  into this: the kind that its sum and its stores make it.
+      // Turn a contract over a and b into the statement kind that its reduction and stores imply. The body
+      // still has the sum of a*b, so dropping the annotation suffices.
       statement.contract_a = statement.contract_b = ferrite::loop::none;
       statement.contract_kind = FE_CONTRACT_GENERIC;
       statement.kind = ferrite::loop::derived_kind(kernel.pool, statement);

@@ -9,7 +9,7 @@ using index::Pool;
 using index::Symbol;
 using Name = std::function<std::string(Symbol)>;
 
-/// How tightly what is around an expression binds.
+/// The precedence of the context around an expression.
 enum Level : int { sum_level, factor_level, atom_level };
 
 struct Printer {

@@ -11,12 +11,13 @@
 
 namespace ferrite::core::text {
 
-/// `name(symbol)` is what stands for a symbol, with its sigil where it has one.
+/// Prints an expression. `name(symbol)` returns the text of a symbol, including any sigil.
 std::string print_expression(const index::Pool& pool, index::Expr expression,
                              const std::function<std::string(index::Symbol)>& name);
 
-/// Reads the longest expression at the cursor. `symbol` gives the expression for a name: it is called with each
-/// identifier or sigil token that is no integer, `min` or `max`. What was printed reads back as the same expression.
+/// Parses the longest expression at the cursor. `symbol` returns the expression for a name; it is called with
+/// each identifier or sigil token except integers, `min` and `max`. Printed text reads back as the same
+/// expression.
 Result<index::Expr> parse_expression(Cursor& cursor, index::Pool& pool,
                                      const std::function<Result<index::Expr>(const Token&)>& symbol);
 

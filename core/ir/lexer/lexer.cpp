@@ -104,7 +104,7 @@ class Lexer {
     return {};
   }
 
-  /// Word characters, with single dots between them.
+  /// Reads word characters with single dots between them.
   std::string_view read_name() {
     const size_t begin = offset_;
     while (is_word(at(offset_)) || (at(offset_) == '.' && is_word(at(offset_ + 1)))) ++offset_;

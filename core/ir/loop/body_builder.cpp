@@ -18,7 +18,8 @@ OpId BodyBuilder::intern(BodyOp op) {
   std::vector<uint64_t> key = {
       op.code, static_cast<uint64_t>(op.dtype), op.flags, op.a, op.b, op.c, op.buffer, op.bits};
   for (auto expr : op.index) key.push_back(expr.id);
-  // The symbol of an indirect is its result, not part of what it is; equal indirects are told apart by their maker.
+  // The symbol is the result of an indirect and no operand, yet it belongs to the key: the recorder merges
+  // equal indirects.
   if (op.code == FE_OP_INDIRECT) key.push_back(op.symbol);
   const auto [found, fresh] = known_.try_emplace(std::move(key), static_cast<OpId>(ops_.size()));
   if (fresh) ops_.push_back(std::move(op));
@@ -91,7 +92,7 @@ std::optional<OpId> BodyBuilder::fold_prim(const BodyOp& op) {
   if (prim == Prim::lt_ || prim == Prim::le_ || prim == Prim::gt_ || prim == Prim::ge_) {
     auto a = index_range(op.a), b = index_range(op.b);
     if (a && b) {
-      if (prim == Prim::gt_ || prim == Prim::ge_) std::swap(a, b);  // now a < b or a <= b
+      if (prim == Prim::gt_ || prim == Prim::ge_) std::swap(a, b);  // normalised to a < b or a <= b
       const bool strict = prim == Prim::lt_ || prim == Prim::gt_;
       if (strict ? a->hi < b->lo : a->hi <= b->lo) return constant(DType::bool_, 1);
       if (strict ? a->lo >= b->hi : a->lo > b->hi) return constant(DType::bool_, 0);
@@ -101,7 +102,7 @@ std::optional<OpId> BodyBuilder::fold_prim(const BodyOp& op) {
     const auto* value = as_constant(op.a);
     return value ? std::optional(constant(op.dtype, value->bits)) : std::nullopt;
   }
-  // Exact operations of constants.
+  // Fold only operations that are exact; float arithmetic is left to the backend's precision.
   if (is_float(op.dtype) && prim != Prim::cast_) return std::nullopt;
   if (is_float(from) && prim != Prim::cast_) return std::nullopt;
   eval::Instruction instruction;
@@ -129,7 +130,7 @@ std::optional<OpId> BodyBuilder::fold_prim(const BodyOp& op) {
 
 namespace {
 
-/// Marks what the stores need, following operands, index symbols, reductions and carries.
+/// Marks everything that the stores need, through operands, index symbols, reductions and carries.
 class Liveness {
  public:
   Liveness(const index::Pool& pool, const Statement& statement)
@@ -179,7 +180,7 @@ class Liveness {
   std::vector<OpId> work_;
 };
 
-/// Keeps the marked elements; gives the new position of each.
+/// Keeps the marked elements; returns the new position of each.
 template <class T>
 std::vector<uint32_t> keep(std::vector<T>& list, const std::vector<bool>& marks) {
   std::vector<uint32_t> to(list.size(), none);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Builds the body of a statement: hash-consed operations, with what is known of them folded away.
+// Builds the body of a statement: hash-conses operations and folds those whose value is known.
 #pragma once
 
 #include <map>
@@ -10,16 +10,18 @@
 
 namespace ferrite::core::loop {
 
-/// Adds operations to the body of one statement. Types must fit (result_type and so on); the folds are
-///   cast of its own type (floats below f32 excepted, where it rounds), cast of a constant, integer operations of constants,
-///   where of a constant or of equal values, and/or with true or false, comparison of an index with what its range decides,
+/// Adds operations to the body of one statement. Types must fit (result_type and so on). The folds are:
+///   cast to the same type (except floats below f32, where the cast rounds), cast of a constant, integer
+///   operations on constants,
+///   where of a constant or of equal values, and/or with true or false, comparison of an index that its range
+///   decides,
 ///   load with a constant mask.
-/// Float arithmetic of constants is left alone: a backend folds it in its own precision.
+/// Float arithmetic on constants is not folded: a backend folds it in its own precision.
 class BodyBuilder {
  public:
   BodyBuilder(index::Pool& pool, std::vector<BodyOp>& ops) : pool_(pool), ops_(ops) {}
 
-  /// The operation, an equal one that is there already, or what it folds to.
+  /// The operation, an existing equal one, or the result of folding it.
   OpId add(BodyOp op);
   OpId constant(DType dtype, uint64_t bits);
   OpId cast(OpId value, DType dtype);
@@ -36,10 +38,10 @@ class BodyBuilder {
   std::map<std::vector<uint64_t>, OpId> known_;
 };
 
-/// A map that copies all elements of a buffer into another one of its type; without origins.
+/// A map that copies all elements of a buffer to another one of the same type; it has no origins.
 ProgramStatement copy_statement(LoopProgram& program, BufferId from, BufferId to);
 
-/// Drops operations, reductions and carries that no store needs, and renumbers.
+/// Removes operations, reductions and carries that no store needs, and renumbers the others.
 void remove_dead(const index::Pool& pool, Statement& statement);
 
 }  // namespace ferrite::core::loop

@@ -9,7 +9,7 @@
 namespace ferrite::core::loop {
 namespace {
 
-/// The size of a node whose operands' sizes `of` gives.
+/// Computes the size of a node from the sizes of its operands, which `of` returns.
 template <class Of>
 struct Sizes {
   const Of& of;
@@ -21,7 +21,7 @@ struct Sizes {
     for (const auto& term : terms) {
       auto part = of(term.expr);
       part.levels += term.coefficient != 1;
-      // The chain so far becomes the left operand of one addition more.
+      // The chain so far becomes the left operand of one more addition.
       all.levels = all.levels == 0 ? part.levels : 1 + std::max(all.levels, part.levels);
       all.parts = add(all.parts, part.parts);
     }

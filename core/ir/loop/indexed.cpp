@@ -24,7 +24,7 @@ std::vector<IndexedDim> dims_indexed_by(const StatementList& list, size_t number
   for (const auto& other : statement.ops)
     if (other.code == FE_OP_LOAD) add(other.buffer, other.index);
   for (const auto& store : statement.stores) add(store.buffer, store.index);
-  // A scatter that became a condition asks of each place whether the index names it.
+  // A scatter that became a condition tests for each coordinate whether the index equals it.
   for (const auto& equal : statement.ops) {
     if (!equal.is_prim() || equal.prim() != Prim::eq_) continue;
     const auto *a = &statement.ops[equal.a], *b = &statement.ops[equal.b];

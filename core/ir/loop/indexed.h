@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Dims that indices from data address, for what is said of an index that is out of range.
+// Finds the dims that a data-dependent index addresses, for error messages about an index out of range.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,14 @@ struct IndexedDim {
   friend bool operator==(const IndexedDim&, const IndexedDim&) = default;
 };
 
-/// The dims whose coordinates depend on what operation `op` of the statement, an FE_OP_INDIRECT, gives, and that have its size; in
-/// order of the accesses, each once. Of a scatter that became a condition (`eq` of the index and a coordinate of a store) they are
-/// the dims of what is stored. None where a view stands between the index and all that it addresses.
+/// The dims whose coordinates depend on the result of operation `op`, an FE_OP_INDIRECT, and that have its
+/// extent; in the order of the accesses, without duplicates. For a scatter that became a condition (`eq` of
+/// the index and a coordinate of a store) they are the dims of the stored buffer. Empty if there is a view
+/// between the index and every buffer it addresses.
 std::vector<IndexedDim> dims_indexed_by(const StatementList& list, size_t statement, OpId op);
 
-/// What an index into the buffer is said to address: the buffer's name; of one that begins as a copy of another and is then
-/// scattered into, that one's. Empty where it begins as what has no name.
+/// The name under which messages mention a buffer that is indexed: its own name, or, if it begins as a copy
+/// of another buffer and is then scattered into, that buffer's name. Empty if that buffer has no name.
 std::string indexed_name(const StatementList& list, BufferId buffer);
 
 /// "dim 0 of f32[5,4] 'x'"; `name` may be empty.

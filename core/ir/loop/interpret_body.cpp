@@ -11,7 +11,7 @@
 namespace ferrite::core::loop::eval {
 namespace {
 
-/// When a register's value is known.
+/// The earliest program section in which a register's value is known.
 struct Place {
   bool inner = false, finish = false;
   Place operator|(Place other) const { return {inner || other.inner, finish || other.finish}; }
@@ -87,7 +87,8 @@ class Compiler {
   }
   static bool is_prim(const BodyOp& op, Prim prim) { return op.is_prim() && op.prim() == prim; }
 
-  /// Which operations are asked for their value, and which for the bits that memory would hold.
+  /// Finds which operations need a register with their value, and which one with their bits as stored in
+  /// memory. Moves use bits, because a double does not preserve every NaN of the smaller float types.
   void find_uses() {
     value_used_.resize(s_.ops.size());
     bits_used_.resize(s_.ops.size());
@@ -106,7 +107,8 @@ class Compiler {
     }
     for (OpId id = static_cast<OpId>(s_.ops.size()); id-- > 0;) {
       const auto& op = s_.ops[id];
-      if (op.code == FE_OP_INDIRECT) value_used_[id] = true;  // its range is checked, whoever needs it
+      // always evaluated: its range check must happen even if the result is unused
+      if (op.code == FE_OP_INDIRECT) value_used_[id] = true;
       if (bits_used_[id] && !moved_.part[id]) value_used_[id] = true;
       if (value_used_[id] && widens(id)) bits_used_[id] = true;
       if (bits_used_[id] && moved_.part[id]) {
@@ -119,7 +121,7 @@ class Compiler {
       use(op.b), use(op.c);
     }
   }
-  /// Whether the value is made of the bits.
+  /// Whether the value of this operation is computed from its bits.
   bool widens(OpId id) const {
     const auto& op = s_.ops[id];
     return is_float(op.dtype) &&
@@ -132,7 +134,7 @@ class Compiler {
       if (from != none) place = place | places_[from];
     return place;
   }
-  /// The bits of `from`, of a type, as those of another type of its width.
+  /// Converts the bits of `from` to another type of the same width.
   uint32_t emit_bitcast(uint32_t from, DType from_type, DType to) {
     Instruction instruction;
     instruction.prim = Prim::bitcast_;
@@ -152,7 +154,7 @@ class Compiler {
     return emit(instruction, place);
   }
 
-  /// A register of bits for a float.
+  /// A register with the bits of a float.
   Result<void> add_bits(OpId id) {
     const auto& op = s_.ops[id];
     const DType type = ferrite::loop::bits_type(op.dtype);
@@ -188,7 +190,7 @@ class Compiler {
     return {};
   }
 
-  /// What a lane of a register holds for a value.
+  /// The contents of a register lane for a value given as bits.
   static uint64_t register_bits(DType dtype, uint64_t bits) {
     return is_float(dtype) ? std::bit_cast<uint64_t>(scalar::float_value(dtype, bits))
                            : static_cast<uint64_t>(scalar::int_value(dtype, bits));
@@ -263,7 +265,7 @@ class Compiler {
     return exprs_.at(root.id);
   }
 
- public:  // the visitor of one expression whose operands have registers
+ public:  // the visitor: receives one expression whose operands already have registers
   uint32_t constant(int64_t value) { return make_constant(static_cast<uint64_t>(value)); }
   uint32_t symbol(index::Symbol symbol) { return symbols_.at(symbol); }
   uint32_t sum(int64_t constant, std::span<const index::Term> terms) {
@@ -321,7 +323,8 @@ class Compiler {
       access.coordinates.push_back(add_expr(index[d]));
     }
     if (access.proved) {
-      // One sum over symbols and non-linear parts, instead of a sum a coordinate.
+      // Form one flat sum over symbols and non-linear parts instead of one sum per coordinate: fewer
+      // instructions per point.
       int64_t constant = buffer.offset;
       std::map<uint32_t, int64_t> terms;
       for (size_t d = 0; d < index.size(); ++d) {
@@ -352,7 +355,7 @@ class Compiler {
   CompiledBody body_;
   std::vector<Place> places_;                 // by register
   std::vector<bool> value_used_, bits_used_;  // by operation
-  std::vector<uint32_t> values_, bits_;       // register of each operation that is used so
+  std::vector<uint32_t> values_, bits_;       // by operation: its registers for value and for bits
   std::unordered_map<index::Symbol, uint32_t> symbols_;
   std::unordered_map<uint32_t, uint32_t> exprs_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The interpreter's form of one statement: flat instructions over registers of many lanes. A lane is one point of the domain.
+// The interpreter's form of one statement: flat instructions over registers with many lanes. A lane is one
+// point of the domain.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace ferrite::core::loop::eval {
 
 inline constexpr size_t lane_count = 128;
 
-/// A value a lane: int64_t for integers, bool and indices, double for floats. A float that is only moved is an int64_t as well, its
-/// bits: a double does not hold every NaN of the smaller types.
+/// The value of a lane: int64_t for integers, bools and indices, double for floats. A float that is only
+/// moved is an int64_t with its bits, because a double does not preserve every NaN of the smaller types.
 union Register {
   int64_t i[lane_count];
   double f[lane_count];
@@ -22,7 +23,7 @@ union Register {
 
 enum class Code : uint8_t {
   sum,       ///< constant + terms
-  multiply,  ///< of two indices, and so on
+  multiply,  ///< of two indices; the next codes likewise
   floor_divide,
   floor_modulo,
   minimum,
@@ -46,24 +47,24 @@ struct Instruction {
   uint32_t first = 0, count = 0;  ///< sum: terms
   uint32_t access = 0;
   uint32_t mode = 0;
-  OpId op = none;  ///< indirect: the statement's operation
+  OpId op = none;  ///< indirect: the statement's operation, for error messages
   int64_t constant = 0;
 };
 
-/// How an index list reaches memory.
+/// How an index list addresses memory.
 struct Access {
   BufferId buffer = none;
   DType dtype = DType::none;
-  bool proved = false;  ///< every coordinate is in range wherever the statement runs
-  uint32_t offset = 0;  ///< proved: the register of the element offset
-  int64_t base = 0;     ///< otherwise the offset is base + sum of stride * coordinate
+  bool proved = false;  ///< every coordinate is in range at every point of the statement
+  uint32_t offset = 0;  ///< proved: the register with the element offset
+  int64_t base = 0;     ///< else the offset is base + the sum of stride * coordinate
   std::vector<uint32_t> coordinates;
   std::vector<int64_t> dims, strides;
 };
 
 struct CompiledStore {
   uint32_t access = 0, value = 0, mask = none, mode = 0;
-  bool bits = false;  ///< the value is the bits of a float
+  bool bits = false;  ///< the value consists of the bits of a float
 };
 
 struct CompiledBody {
@@ -76,13 +77,13 @@ struct CompiledBody {
   std::vector<Access> accesses;
   std::vector<CompiledStore> inner_stores, finish_stores;
   std::vector<uint32_t> elements, indices;     ///< per reduction: registers of the element and its index
-  std::vector<std::vector<uint32_t>> reduced;  ///< per reduction: registers that take its result
+  std::vector<std::vector<uint32_t>> reduced;  ///< per reduction: registers that receive its result
   std::vector<std::vector<uint32_t>> carried;  ///< per carry: registers that hold it
-  std::vector<uint64_t> initial;               ///< per carry: what a lane of them holds at first
-  std::vector<uint32_t> next;                  ///< per carry
+  std::vector<uint64_t> initial;               ///< per carry: the initial contents of a lane
+  std::vector<uint32_t> next;                  ///< per carry: the register of its next value
 };
 
-/// `statement` must be free of faults.
+/// `statement` must already be verified.
 Result<CompiledBody> compile(const StatementList& list, const Statement& statement);
 
 }  // namespace ferrite::core::loop::eval

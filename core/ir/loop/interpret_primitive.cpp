@@ -71,8 +71,7 @@ void run_float(const Instruction& in, Register* r, size_t n) {
     case Prim::trunc_: return map([](double x) { return std::trunc(x); });
     case Prim::isnan_: return lanes(n, [&](size_t l) { flag[l] = std::isnan(a[l]); });
     case Prim::isinf_: return lanes(n, [&](size_t l) { flag[l] = std::isinf(a[l]); });
-    default:
-      return;  // and, or, xor, not, shl, shr take no floats; where, cast and bitcast are done in run_prim
+    default: return;  // and, or, xor, not, shl, shr take no floats; run_prim handles where, cast and bitcast
   }
 }
 
@@ -112,7 +111,7 @@ void run_int(const Instruction& in, Register* r, size_t n) {
     case Prim::shl_: return map2([=](int64_t x, int64_t y) { return scalar::shl(type, x, y); });
     case Prim::shr_: return map2([=](int64_t x, int64_t y) { return scalar::shr(type, x, y); });
     case Prim::pow_: return map2([=](int64_t x, int64_t y) { return scalar::pow(type, x, y); });
-    default: return;  // the others take floats only; where, cast and bitcast are done in run_prim
+    default: return;  // the other primitives take floats only; run_prim handles where, cast and bitcast
   }
 }
 

@@ -27,14 +27,14 @@ using eval::Instruction;
 using eval::lane_count;
 using eval::Register;
 
-/// Counts through the points of some variables, the last one fastest, and writes their values into registers.
+/// Iterates over the points of some variables, the last one fastest, and writes their values to registers.
 class Odometer {
  public:
   Odometer(std::span<const Var> vars, std::span<const uint32_t> registers)
       : vars_(vars), registers_(registers), at_(vars.size()) {
     for (const auto& var : vars) left_ *= var.extent;
   }
-  /// Lanes 0.. take the next points, up to `limit` of them; gives how many.
+  /// Gives the next points, at most `limit`, to lanes 0, 1, ...; returns their number.
   size_t fill(Register* registers, size_t limit) {
     const auto n = static_cast<size_t>(std::min<int64_t>(left_, static_cast<int64_t>(limit)));
     for (size_t lane = 0; lane < n; ++lane) {
@@ -44,7 +44,7 @@ class Odometer {
     left_ -= static_cast<int64_t>(n);
     return n;
   }
-  /// All of the lanes take the next point; false after the last one.
+  /// Gives the next point to all lanes; false after the last one.
   bool broadcast(Register* registers) {
     if (left_ == 0) return false;
     for (size_t v = 0; v < at_.size(); ++v) std::fill_n(registers[registers_[v]].i, lane_count, at_[v]);
@@ -69,6 +69,7 @@ class Odometer {
 template <class T>
 T read(const std::byte* base, int64_t offset) {
   T value;
+  // memcpy: the caller's memory may have any alignment.
   std::memcpy(&value, base + offset * static_cast<int64_t>(sizeof(T)), sizeof(T));
   return value;
 }
@@ -76,7 +77,7 @@ template <class T>
 void write(std::byte* base, int64_t offset, T value) {
   std::memcpy(base + offset * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
-/// Calls f with a value of the unsigned type that has the element's width.
+/// Calls f with a value of the unsigned type of the element's width.
 template <class F>
 void with_width(DType dtype, F&& f) {
   switch (bits_of(dtype)) {
@@ -87,14 +88,14 @@ void with_width(DType dtype, F&& f) {
   }
 }
 
-/// The running results of one reduction, a lane each.
+/// The accumulators of one reduction, one per lane.
 struct State {
   Register value{};
   Register index{};
   bool seen[lane_count] = {};
 };
 
-/// Runs one statement.
+/// Executes one statement.
 class Runner {
  public:
   Runner(const StatementList& list, size_t number, CompiledBody body, std::span<const Memory> memory)
@@ -110,17 +111,18 @@ class Runner {
     parallel_ = s_.parallel_count();
   }
 
-  /// All points of the variables after the first `shared`, whose values the registers have.
+  /// Runs all points of the variables after the first `shared`, whose values are already in the registers.
   Result<void> run(size_t shared) {
     const auto vars = std::span(s_.vars);
     const auto registers = std::span<const uint32_t>(body_.vars);
     Odometer outer(vars.subspan(shared, parallel_ - shared), registers.subspan(shared, parallel_ - shared));
     const int64_t points = s_.points(VarKind::reduction);
-    // Lanes are points of the reduction where there are many, else points of the parallel variables.
+    // Vectorise over the points of the reduction if there are many, else over the parallel variables.
     if (!s_.reductions.empty() && points >= 32) {
       while (outer.broadcast(data())) {
         reset();
         Odometer inner(vars.subspan(parallel_), registers.subspan(parallel_));
+        // All lanes: the inner loop reads these registers at every lane.
         execute(body_.once, lane_count);
         while (const size_t n = inner.fill(data(), lane_count)) {
           execute(body_.inner, n);
@@ -196,7 +198,7 @@ class Runner {
     for (size_t l = 0; l < n; ++l) registers_[in.to].i[l] = f(registers_[in.a].i[l], registers_[in.b].i[l]);
   }
 
-  /// The element offset of a lane, or none, with the fault set, where a coordinate is out of range.
+  /// The element offset of a lane; none, with the fault recorded, if a coordinate is out of range.
   std::optional<int64_t> offset_of(const Access& access, size_t lane) {
     if (access.proved) return registers_[access.offset].i[lane];
     int64_t offset = access.base;
@@ -216,8 +218,9 @@ class Runner {
     const Access& access = body_.accesses[in.access];
     const std::byte* base = memory_[list_.storage[access.buffer]].data();
     Register& to = registers_[in.to];
-    const bool every_lane = access.proved && in.a == none;  // most loads: no test a lane
+    const bool every_lane = access.proved && in.a == none;  // the usual case: no check per lane
     const int64_t* offsets = every_lane ? registers_[access.offset].i : nullptr;
+    // Fast path for the most frequent load.
     if (every_lane && in.dtype == DType::f32_) {
       for (size_t l = 0; l < n; ++l) to.f[l] = read<float>(base, offsets[l]);
       return;
@@ -230,7 +233,7 @@ class Runner {
       }
       for (size_t l = 0; l < n; ++l) {
         if (in.a != none && registers_[in.a].i[l] == 0) {
-          to.i[l] = registers_[in.b].i[l];  // moves the bits of a double as well
+          to.i[l] = registers_[in.b].i[l];  // the union's integer member also copies the bits of a double
           continue;
         }
         const auto offset = offset_of(access, l);
@@ -248,7 +251,8 @@ class Runner {
     const int64_t extent = in.constant;
     for (size_t l = 0; l < n; ++l) {
       int64_t value = registers_[in.a].i[l];
-      const bool beyond = in.from == DType::u64_ && value < 0;  // a u64 above every extent
+      // a u64 that does not fit int64 is above every extent
+      const bool beyond = in.from == DType::u64_ && value < 0;
       if (in.mode == FE_INDIRECT_CLAMP)
         value = beyond ? extent - 1 : std::clamp<int64_t>(value, 0, extent - 1);
       else if (in.mode == FE_INDIRECT_WRAP && value < 0 && !beyond)
@@ -307,7 +311,7 @@ class Runner {
     }
   }
 
-  /// Before the first point of the inner loop.
+  /// Resets the accumulators before the first point of the inner loop.
   void reset() {
     for (size_t k = 0; k < states_.size(); ++k) {
       auto& state = states_[k];
@@ -335,7 +339,7 @@ class Runner {
         std::fill_n(registers_[to].i, lane_count, static_cast<int64_t>(body_.initial[k]));
   }
 
-  /// Adds n elements to the states: each to its lane's, or `fold` all of them to the first one.
+  /// Adds n elements: each to its own lane's accumulator or, if `fold`, all of them to the first one.
   void accumulate(size_t n, bool fold) {
     for (size_t k = 0; k < states_.size(); ++k) {
       auto& state = states_[k];
@@ -394,12 +398,13 @@ class Runner {
       }
       if (!better) continue;
       state.seen[to] = true;
-      state.value.i[to] = element.i[l];  // moves the bits of a double as well
+      state.value.i[to] = element.i[l];  // the union's integer member also copies the bits of a double
       state.index.i[to] = index.i[l];
     }
   }
 
-  /// The states of the next point of the serial variables, all at once.
+  /// Advances all carried states to the next point of the serial variables. All are read before any is
+  /// written.
   void carry(size_t n) {
     std::vector<Register> next;
     for (uint32_t from : body_.next) next.push_back(registers_[from]);
@@ -467,7 +472,7 @@ Result<void> run_call(const StatementList& list, size_t number, std::span<const 
                               fmt::format("the kernel '{}' failed with status {}", info.name, status)));
 }
 
-/// Runs the statements with the first list.shared variables as one outer loop.
+/// Runs the statements inside one outer loop over the first list.shared variables.
 Result<void> run_shared(const StatementList& list, std::vector<Runner>& runners) {
   if (list.statements.empty()) return {};
   const auto vars = std::span(list.statements[0]->vars).first(list.shared);
@@ -497,6 +502,7 @@ Result<void> evaluate(const StatementList& list, std::span<const Memory> given) 
   std::vector<Memory> memory(given.begin(), given.end());
   std::vector<std::vector<std::byte>> owned;
   for (BufferId id = 0; id < list.buffers.size(); ++id) {
+    // Versions have no memory of their own.
     if (list.storage[id] != id) continue;
     const auto needed = static_cast<uint64_t>(std::max<int64_t>(list.buffers[id]->bytes(), 0));
     if (memory[id].size() >= needed) continue;
@@ -534,7 +540,8 @@ Result<void> evaluate(const LoopProgram& program, std::span<const ConstMemory> i
   auto bytes_needed = [&](BufferId id) {
     return static_cast<size_t>(std::max<int64_t>(list.buffers[id]->bytes(), 0));
   };
-  // Inputs and constants may be written as versions: those get a copy.
+  // Statements may write inputs and constants through versions. Copy those, so that the caller's memory is
+  // unchanged.
   std::vector<bool> written(list.buffers.size());
   for (BufferId id = 0; id < list.buffers.size(); ++id)
     if (list.storage[id] != id) written[list.storage[id]] = true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A loop program: the statements of a whole graph over a table of buffers, as lowering records them and fusion rewrites them.
+// A loop program: the statements of a whole graph over one table of buffers. Lowering records it, fusion
+// rewrites it.
 #pragma once
 
 #include <cstddef>
@@ -32,22 +33,23 @@ using runtime::Constant;
 
 enum class Role : uint8_t { input, output, constant, temporary };
 
-/// A buffer and its place in the program. A statement that writes to a buffer with contents makes a new version: a buffer
-/// of the same type whose storage is that of `base`, written @base.version. Versions are read and written in their order.
+/// A buffer and its role in the program. A statement that writes to a buffer with contents makes a new
+/// version: a buffer of the same type that shares the storage of `base`, written @base.version. Versions are
+/// written and read in their order.
 struct ProgramBuffer : Buffer {
   Role role = Role::temporary;
-  uint32_t number = 0;         ///< which input, output or constant
-  BufferId base = none;        ///< versions: whose storage it shares, itself no version
-  uint32_t version = 0;        ///< versions: 1, 2, ...
-  bool channels_last = false;  ///< temporaries: stored as convolutions want it
+  uint32_t number = 0;         ///< index among the inputs, outputs or constants
+  BufferId base = none;        ///< versions only: the buffer whose storage it shares, itself no version
+  uint32_t version = 0;        ///< versions only: 1, 2, ...
+  bool channels_last = false;  ///< temporaries only: stored in channels-last order, for convolutions
 };
 
-/// A node of the graph that a statement computes, or part of it.
+/// A graph node that a statement computes, completely or in part.
 struct Origin {
   uint64_t node = 0;
   std::string op;
   std::string names;  ///< the model's own node names
-  /// The node as texts show it, where the model gives it no name: its index, without what tells stale handles apart.
+  /// The number under which texts show a node without a name in the model: its index, without the generation.
   uint32_t index() const { return static_cast<uint32_t>(node); }
   std::string label() const { return names.empty() ? op + " %" + std::to_string(index()) : names; }
   friend bool operator==(const Origin&, const Origin&) = default;
@@ -59,13 +61,12 @@ struct CallInfo {
   fe_kernel_function function = nullptr;  ///< null in a program read from text
   void* self = nullptr;
   std::vector<BufferId> reads, writes;
-  uint32_t region =
-      none;  ///< a region that a provider took, by its number in the compilation; then without a function
+  uint32_t region = none;  ///< the number of a region that a provider claimed; then there is no function
 };
 
 struct ProgramStatement : Statement {
-  std::vector<Origin> origins;  ///< in order, each once
-  CallInfo call;                ///< of kind FE_STATEMENT_CALL
+  std::vector<Origin> origins;  ///< in order, without duplicates
+  CallInfo call;                ///< only if the kind is FE_STATEMENT_CALL
 };
 
 struct LoopProgram {
@@ -78,7 +79,7 @@ struct LoopProgram {
   /// The buffer that owns the storage of `id`.
   BufferId storage(BufferId id) const { return buffers[id].base == none ? id : buffers[id].base; }
 
-  /// Adds the first version of a buffer that has none and is none.
+  /// Adds the next version of a buffer that is no version itself and has none yet.
   BufferId add_version(BufferId base) {
     ProgramBuffer version = buffers[base];
     version.base = base;
@@ -88,14 +89,14 @@ struct LoopProgram {
   }
 };
 
-/// What the interpreter, the printer and the verifier see: a program or a kernel.
+/// The common view of a program or a kernel, for the interpreter, the printer and the verifier.
 struct StatementList {
   const index::Pool& pool;
   std::vector<const Buffer*> buffers;  ///< by id
-  std::vector<BufferId> storage;       ///< by id: whose memory it is
+  std::vector<BufferId> storage;       ///< by id: the buffer whose memory it uses
   std::vector<const Statement*> statements;
-  std::vector<const ProgramStatement*> provenance;  ///< beside `statements`; null in a kernel
-  uint32_t shared = 0;                              ///< leading variables that run outside all statements
+  std::vector<const ProgramStatement*> provenance;  ///< parallel to `statements`; null in a kernel
+  uint32_t shared = 0;  ///< number of leading variables that form loops around all statements
 };
 
 inline StatementList list_of(const LoopProgram& program) {

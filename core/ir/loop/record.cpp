@@ -16,7 +16,7 @@ using record::at;
 using record::misuse;
 using record::readable;
 
-/// The table's functions: check the call, keep the first error, hand out tokens.
+/// The functions of the table. They check each call, keep the first error and issue tokens.
 struct RecorderSlots {
   static int32_t fail(Recorder& recorder, fe_call* call, Error error) {
     if (!recorder.error_) recorder.error_ = std::move(error);
@@ -205,11 +205,12 @@ Result<uint32_t> Recorder::begin(const fe_begin_args& args) {
   open_ = true;
   body_.emplace(program_.pool, statement_.ops);
   for (const auto& var : statement_.vars) index_token(program_.pool.symbol(var.symbol));
-  // Without variables no token is given out; the first index to come has this one.
+  // A statement without variables issues no tokens here. Return the number that the next index token will
+  // have.
   return index_base_ + 1;
 }
 
-/// The buffer that a statement writes: the slot's own, or a new version of it where it has contents.
+/// The buffer that a statement writes: the slot's own, or a new version if it already has contents.
 BufferId Recorder::write(Slot& slot) {
   if (slot.written) {
     ProgramBuffer version = program_.buffers[slot.buffer];
@@ -222,7 +223,8 @@ BufferId Recorder::write(Slot& slot) {
   return slot.buffer;
 }
 
-/// Of a statement with its buffers. Only those that it touches are in the table, for a program has many.
+/// Checks a statement against its buffers. The table has only the buffers that the statement touches, because
+/// a program has many.
 std::optional<std::string> Recorder::find_fault(const Statement& statement) {
   touched_.resize(program_.buffers.size());
   const auto set = [&](bool present) {
@@ -248,7 +250,7 @@ Result<void> Recorder::end() {
   if (s.has(VarKind::serial) && (s.has(VarKind::reduction) || !s.reductions.empty()))
     return misuse("serial and reduction variables do not go together; use two statements");
   const bool empty = s.points(VarKind::parallel) == 0 || s.points(VarKind::serial) == 0;
-  // A loop of no points whose stores happen at each of them writes nothing.
+  // A reduction over no points never executes the stores that run at each of its points: drop them.
   ProgramStatement done = s;
   done.origins = {origin_};
   flatten_trivial_loops(program_.pool, done);
@@ -263,7 +265,7 @@ Result<void> Recorder::end() {
   if (runs)
     if (auto fault = find_fault(done))
       return core::error(FE_EINVALID, "FE-K03", "the lowering's statement is not well-formed: {}", *fault);
-  // Each buffer that the statement writes gets one new version, which all of its stores share.
+  // All stores of the statement to one buffer share one new version.
   std::unordered_map<uint32_t, std::pair<BufferId, BufferId>> versions;
   for (uint32_t token : store_tokens_) {
     if (versions.count(token)) continue;

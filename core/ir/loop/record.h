@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The host's side of lowering by definition: the functions of fe_lower_api, recorded into a loop program.
+// The host's side of lowering by definition: implements fe_lower_api by recording its calls as a loop
+// program.
 #pragma once
 
 #include <optional>
@@ -19,38 +20,41 @@ namespace ferrite::core::loop {
 /// Records the lowering of one op instance at a time:
 ///     recorder.bind(operands, results, origin);
 ///     status = lowering.function(..., recorder.api(), ...);
-///     auto versions = recorder.finish();        // or recorder.cancel() where the lowering declined
+///     auto versions = recorder.finish();        // or recorder.cancel() if the lowering declined
 ///
-/// What is recorded is canonical: no variable of extent 0 or 1 is left (a reduction over one point is its element, one over
-/// none its identity, a serial loop of one step a map, a statement without points nothing), equal operations are one,
-/// dead ones are gone, and the statement's kind follows from its contents.
+/// The recorded program is canonical: no variable has extent 0 or 1 (a reduction over one point becomes its
+/// element, one over none its identity, a serial loop of one step a map, and a statement without points
+/// vanishes), equal operations are merged, dead ones are removed, and each statement's kind follows from its
+/// contents.
 ///
-/// The first error stays: later calls do nothing and give the poison token. Codes: FE-K01 a call out of order or a token
-/// that is not valid there, FE-K02 types that do not fit, FE-K03 a statement that is not well-formed (an index that is not
-/// provably in range, several points that write one element), FE-K04 an element type that bodies do not compute with.
+/// The first error is kept: later calls do nothing and return the poison token. Codes: FE-K01 a call out of
+/// order or an invalid token, FE-K02 types that do not fit, FE-K03 an invalid statement (an index that is not
+/// provably in range, several points that write one element), FE-K04 an element type that bodies cannot
+/// compute with.
 class Recorder {
  public:
   explicit Recorder(LoopProgram& program);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Begins an op. `operands` may have `none` for an absent one; each result is a buffer of the program without contents.
+  /// Begins an op. `operands` may contain `none` for an absent one; each result is a buffer of the program
+  /// without contents.
   void bind(std::span<const BufferId> operands, std::span<const BufferId> results, Origin origin);
   const fe_lower_api* api() const { return loan_.table(); }
-  /// FE-P63 where a lowering let another thread use the table.
+  /// FE-P63 if a lowering passed the table to another thread.
   Result<void> check() const { return loan_.check(); }
 
-  /// Ends the op: the buffer of each result, or the version of it that was written last. On an error the program is as it
-  /// was at bind.
+  /// Ends the op. Returns for each result its buffer, or the last version of it that was written. On an error
+  /// the program is restored to its state at bind().
   Result<std::vector<BufferId>> finish();
-  /// Drops what was recorded since bind.
+  /// Discards everything recorded since bind().
   void cancel();
   const std::optional<Error>& error() const { return error_; }
 
  private:
   friend struct RecorderSlots;
 
-  struct Slot {              ///< a buffer token's meaning
+  struct Slot {              ///< the meaning of a buffer token
     BufferId buffer = none;  ///< the current version
     bool writable = false;
     bool written = false;  ///< has contents
@@ -86,17 +90,18 @@ class Recorder {
   Loan<fe_lower_api, Recorder> loan_;
   std::optional<Error> error_;
   Origin origin_;
-  std::vector<Slot> slots_;  // token - 1
+  std::vector<Slot> slots_;  // by token - 1
   size_t operand_count_ = 0, result_count_ = 0;
   size_t buffers_at_bind_ = 0, statements_at_bind_ = 0;
 
-  // The open statement. Tokens go on counting over statements, so that one of an earlier statement is not valid.
+  // The open statement. Token numbers continue across statements, so that a token of an earlier statement is
+  // invalid.
   bool open_ = false;
   ProgramStatement statement_;
   std::optional<BodyBuilder> body_;
   std::vector<index::Expr> indices_;
-  std::vector<uint32_t> store_tokens_;  // beside statement_.stores: buffer tokens
-  std::vector<const Buffer*> touched_;  // by buffer, while a statement is looked at: those that it touches
+  std::vector<uint32_t> store_tokens_;  // parallel to statement_.stores: buffer tokens
+  std::vector<const Buffer*> touched_;  // by buffer: those that the statement under check touches; else null
   uint32_t value_base_ = 0, index_base_ = 0;
 };
 

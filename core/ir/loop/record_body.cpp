@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The functions of a recorder that write the body of a statement.
+// The recorder's functions for the body of a statement.
 #include "core/ir/loop/record.h"
 #include "core/ir/loop/record_checks.h"
 #include "ferrite/analysis/loop_check.hpp"
@@ -133,7 +133,7 @@ Result<uint32_t> Recorder::indirect(const fe_indirect_args& args) {
     return misuse("the extent {} of indirect is not that of a dim", args.extent);
   op.flags = args.mode;
   op.bits = static_cast<uint64_t>(args.extent);
-  // The same value indexed in the same way is the same symbol.
+  // The same value indexed with the same mode and extent gives the same symbol.
   for (const auto& known : statement_.ops)
     if (known.code == op.code && known.a == op.a && known.flags == op.flags && known.bits == op.bits)
       return index_token(program_.pool.symbol(known.symbol));
@@ -182,7 +182,7 @@ Result<uint32_t> Recorder::reduce(const fe_reduce_args& args) {
                     name_of(element), name_of(reduction.accumulator));
   if (statement_.contract_a != none) return misuse("a contract statement has no other reduction");
   const OpId reduced = add_reduction(reduction);
-  // Without an accumulator of its own the result has the element's type.
+  // Without an explicit accumulator type the result has the element's type.
   return value_token(arg || given != DType::none ? reduced : body_->cast(reduced, element));
 }
 
@@ -204,7 +204,7 @@ Result<uint32_t> Recorder::contract(const fe_contract_args& args) {
                       name_of(accumulator));
     OpId load = operand;
     while (statement_.ops[load].code == static_cast<uint16_t>(Prim::cast_)) load = statement_.ops[load].a;
-    // Where folding has made a constant of an operand there is no contract, only a sum of products.
+    // If folding turned an operand into a constant, this is a plain sum of products and no contract.
     if (statement_.ops[load].code != FE_OP_LOAD && statement_.ops[load].code != FE_OP_CONSTANT)
       return misuse("an operand of a contract must be a load, or casts of one");
     (operand == a ? statement_.contract_a : statement_.contract_b) = load;

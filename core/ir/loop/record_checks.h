@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the functions of a recorder check in what they are given.
+// Argument checks for the functions of a recorder.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ferrite::core::loop::record {
 
-/// The call's arguments make no sense where the recorder is.
+/// An error for a call that is invalid in the recorder's current state.
 template <class... Args>
 Error misuse(fmt::format_string<Args...> format, Args&&... args) {
   return core::error(FE_EINVALID, "FE-K01", format, std::forward<Args>(args)...);
@@ -22,7 +22,7 @@ Error mistyped(fmt::format_string<Args...> format, Args&&... args) {
   return core::error(FE_EINVALID, "FE-K02", format, std::forward<Args>(args)...);
 }
 
-/// An element of an array that is readable().
+/// Element k of an array that is readable().
 template <class T>
 T at(const fe_array& array, uint64_t k) {
   T value;
@@ -35,7 +35,7 @@ bool readable(const fe_array& array) {
          (array.data != nullptr && array.stride >= sizeof(T) && array.count <= (1u << 20));
 }
 
-/// Whether the bits are a value of the type.
+/// Whether the bits represent a value of the type.
 inline bool fits(DType dtype, uint64_t bits) {
   if (dtype == DType::bool_) return bits <= 1;
   return bits_of(dtype) == 64 || bits >> bits_of(dtype) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The exact meaning of the scalar primitives (prims.def). An integer or bool value is an int64_t, extended from its width
-// by its sign; a float value of any width is a double.
+// The exact semantics of the scalar primitives (prims.def). An integer or bool value is an int64_t,
+// sign-extended from its width; a float value of any width is a double.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace ferrite::core::loop::scalar {
 
-/// `value` reduced to the width of an integer type and extended again; bool: 0 or 1.
+/// `value` truncated to the width of an integer type and sign-extended again; bool: 0 or 1.
 inline int64_t wrap(DType dtype, int64_t value) {
   if (dtype == DType::bool_) return value != 0;
   const int shift = 64 - bits_of(dtype);
@@ -22,7 +22,7 @@ inline int64_t wrap(DType dtype, int64_t value) {
 using ferrite::float_bits;
 using ferrite::float_value;
 
-/// Rounds to a float type, ties to even.
+/// Rounds to a float type, to nearest, ties to even.
 inline double round_to(DType dtype, double value) { return float_value(dtype, float_bits(dtype, value)); }
 
 inline uint64_t int_bits(DType dtype, int64_t value) {
@@ -40,14 +40,14 @@ inline int64_t highest_int(DType dtype) {
   return static_cast<int64_t>(~uint64_t{0} >> (64 - bits_of(dtype)));
 }
 
-/// a < b for two values of one integer type.
+/// Whether a < b for two values of one integer type.
 inline bool less(DType dtype, int64_t a, int64_t b) {
   return is_signed(dtype) ? a < b : static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
 }
 
 // ---- casts
 
-/// Truncates, saturates, NaN gives 0; to bool: whether it differs from 0.
+/// Truncates toward zero and saturates; NaN gives 0. To bool: whether the value differs from 0.
 inline int64_t float_to_int(DType to, double value) {
   if (to == DType::bool_) return value != 0;
   if (std::isnan(value)) return 0;
@@ -64,7 +64,7 @@ inline double int_to_float(DType from, DType to, int64_t value) {
     return large ? static_cast<float>(static_cast<uint64_t>(value)) : static_cast<float>(value);
   return round_to(to, large ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value));
 }
-/// From bool or an integer to bool or an integer: wraps; to bool: whether it differs from 0.
+/// Converts between bool and integer types: wraps. To bool: whether the value differs from 0.
 inline int64_t int_to_int(DType to, int64_t value) { return wrap(to, value); }
 
 // ---- integers; the caller wraps the result to the type
@@ -114,7 +114,7 @@ inline int64_t pow(DType dtype, int64_t base, int64_t exponent) {
 
 // ---- floats
 
-/// The floor modulus: zero or of the sign of b; NaN for b = 0.
+/// The floored modulus: zero or with the sign of b; NaN for b = 0.
 inline double mod(double a, double b) {
   const double result = std::fmod(a, b);
   if (result == 0) return std::copysign(0.0, b);

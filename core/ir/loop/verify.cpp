@@ -33,7 +33,7 @@ Result<void> check_shared(const StatementList& list) {
   return {};
 }
 
-/// What a statement writes it reads at the same index only, in whatever version.
+/// A statement may read a buffer that it writes, in any version, only at the index that it writes.
 Result<void> check_overlap(const StatementList& list, size_t number, BufferId written) {
   const auto& statement = *list.statements[number];
   for (const auto& store : statement.stores) {
@@ -48,8 +48,8 @@ Result<void> check_overlap(const StatementList& list, size_t number, BufferId wr
   return {};
 }
 
-/// Nothing is read before it is written, and no version after a later one has taken its place. A statement may read what it
-/// overwrites, at the same index.
+/// Every read follows a write, and no version is read after a later one has overwritten it. A statement may
+/// read the data it overwrites, at the same index.
 Result<void> check_order(const StatementList& list) {
   std::vector<bool> written(list.buffers.size());
   std::vector<BufferId> current = list.storage;

@@ -20,7 +20,7 @@ using text::TokenKind;
 bool is_value(const Token& token) {
   return token.kind == TokenKind::value || token.kind == TokenKind::weight;
 }
-/// Values are numbered where the name is digits that are not quoted; these have no name in the graph.
+/// A value whose name is unquoted digits is numbered: it has no name in the graph.
 bool is_number(const Token& token) {
   return !token.quoted && token.text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -90,13 +90,13 @@ class Parser {
   template <class T>
   Result<T> here(Position position, Result<T> result) const {
     if (result) return result;
-    // The op and its origin, where the error already names them, follow the place in the text.
+    // If the error already names the op and its origin, put the position in the text before them.
     std::string& where = result.error().where;
     where = cursor_.where(position) + (where.empty() ? "" : ": " + where);
     return result;
   }
 
-  /// Symbols are declared in the body and used in the header, so they are read first.
+  /// Reads the declarations of symbols first: they are in the body, but the header uses them.
   Result<void> declare_symbols() {
     const size_t begin = cursor_.offset();
     for (; !cursor_.at_end(); cursor_.next()) {
@@ -151,7 +151,7 @@ class Parser {
     return cursor_.expect(")");
   }
 
-  /// The outputs are read when the body is known.
+  /// Skips the outputs. They are read after the body, which defines their values.
   Result<void> skip_outputs() {
     FE_CHECK(cursor_.expect("("));
     while (!cursor_.is(")")) {
@@ -408,7 +408,7 @@ class Parser {
     if (!taken) return {};
     return at(cursor_.where(name.position), error(FE_EINVALID, "FE-G17", "'{}' is defined twice", name.text));
   }
-  /// `id` is null where the node that gives the value is left out.
+  /// Defines a name. `id` is null if the node that makes the value is left out.
   void define(const Token& name, ValueId id) { values_.insert_or_assign(key_of(name), id); }
 
   Result<ValueId> use(const Token& name) const {
@@ -427,10 +427,10 @@ class Parser {
   const OpRegistry* registry_;
   std::span<const std::pair<std::string, int64_t>> sizes_;
   Graph graph_;
-  std::optional<std::vector<OpenGraph::Output>> open_outputs_;  // where sizes may be open
+  std::optional<std::vector<OpenGraph::Output>> open_outputs_;  // set if sizes may be open
   std::unordered_map<std::string, ValueId> values_;
   std::unordered_map<uint64_t, size_t>
-      symbols_;  // position of a declared symbol's name -> the token after it
+      symbols_;  // position of a declared symbol's name -> the token after the declaration
   std::vector<std::pair<uint32_t, Token>> mutations_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Types and attributes out of text.
+// Parses types and attributes.
 #include "core/ir/lexer/expression.h"
 #include "core/ir/text/parse_graph.h"
 #include "ferrite/counted.hpp"
@@ -11,7 +11,7 @@ using text::Cursor;
 using text::Token;
 using text::TokenKind;
 
-/// Items between `open` and `close`, separated by commas.
+/// Reads items separated by commas between `open` and `close`.
 template <class Item>
 Result<void> parse_list(Cursor& cursor, std::string_view open, std::string_view close, Item item) {
   FE_CHECK(cursor.expect(open));
@@ -137,7 +137,7 @@ Result<AttributeValue> parse_attribute_value(Cursor& cursor) {
       }));
       return AttributeValue(std::move(strings));
     }
-    // A list is one of floats where any of its items is.
+    // One float makes the whole list a list of floats.
     bool floats = false;
     std::vector<double> numbers;
     std::vector<int64_t> integers;

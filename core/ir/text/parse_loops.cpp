@@ -14,7 +14,7 @@ namespace {
 using text::Cursor;
 using text::TokenKind;
 
-/// The kind of statement at the cursor, or 0.
+/// The kind of statement at the cursor; 0 if there is none.
 uint32_t statement_kind(Cursor& cursor) {
   for (uint32_t kind = FE_STATEMENT_MAP; kind <= FE_STATEMENT_CALL; ++kind)
     if (cursor.accept(ferrite::loop::statement_name(kind))) return kind;
@@ -110,7 +110,7 @@ struct ProgramReader::State {
   explicit State(const text::TokenList& tokens) : name(tokens.name()), parser(tokens, program.pool) {}
   std::string name;  // of the file
   LoopProgram program;
-  std::vector<const Buffer*> buffers;  // of the program, from begin on
+  std::vector<const Buffer*> buffers;  // of the program, filled by begin()
   StatementParser parser;
 };
 

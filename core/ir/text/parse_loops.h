@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reading a loop program piece by piece, for texts that arrange its statements in a way of their own.
+// Reads a loop program statement by statement, for text forms that arrange the statements in their own way.
 #pragma once
 
 #include <memory>
@@ -11,23 +11,23 @@
 
 namespace ferrite::core::loop {
 
-/// The calls come in this order: begin, statement as often as there are statements, finish. Errors as of parse_program.
+/// Call begin() once, then statement() once per statement, then finish(). Errors as for parse_program.
 class ProgramReader {
  public:
-  /// `tokens` outlives this.
+  /// `tokens` must outlive this object.
   explicit ProgramReader(const text::TokenList& tokens);
   ~ProgramReader();
   ProgramReader(const ProgramReader&) = delete;
   ProgramReader& operator=(const ProgramReader&) = delete;
 
   text::Cursor& cursor();
-  /// "ferrite STAGE 0", the buffers and the outputs.
+  /// Reads "ferrite STAGE 0", the buffers and the outputs.
   Result<void> begin(std::string_view stage);
-  /// The statement at the cursor, behind those before it.
+  /// Reads the statement at the cursor and appends it.
   Result<void> statement();
-  /// The program, verified.
+  /// The program, after verification.
   Result<LoopProgram> finish();
-  /// An error of a verifier over what was read: the text is at fault, and its name the first part of the place.
+  /// Converts a verifier's error: names the text in its place.
   Error in_text(Error error) const;
 
  private:

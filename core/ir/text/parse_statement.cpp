@@ -45,7 +45,8 @@ Result<BufferId> StatementParser::declare_buffer(const std::vector<ProgramBuffer
       return at(where, error(FE_EINVALID, "FE-G02", "@{} is not a version of a buffer above", token.text));
     buffer = table[base->second];
     buffer.base = base->second;
-    buffer.kind = FE_BUFFER_OUTPUT;  // a statement writes it, whatever came before
+    // this statement writes the buffer; an earlier one may have declared it with another kind
+    buffer.kind = FE_BUFFER_OUTPUT;
     buffer.version = version;
   }
   if (!buffers_.emplace(std::string(token.text), id).second)
@@ -163,7 +164,7 @@ Result<void> StatementParser::statement(uint32_t kind, Statement& s, std::vector
   }
   FE_CHECK(variables(s, shared));
   if (kind == FE_STATEMENT_CONTRACT) {
-    // The loads come later in the text; the verifier looks at the numbers.
+    // The loads come later in the text, so these numbers cannot be checked yet; the verifier checks them.
     FE_CHECK(cursor_.expect(keyword::of));
     FE_TRY(s.contract_a, number());
     FE_CHECK(cursor_.expect(","));
@@ -366,7 +367,7 @@ Result<void> StatementParser::carry(Statement& s) {
   Carry result;
   FE_CHECK(in_order(keyword::carry, s.carries.size()));
   FE_CHECK(cursor_.expect(keyword::init));
-  // The type comes last: read the bits when it is known.
+  // The type follows the bits: remember the position and read them once the type is known.
   const size_t bits_at = cursor_.offset();
   while (!cursor_.is(keyword::next) && !cursor_.at_end()) cursor_.next();
   FE_CHECK(cursor_.expect(keyword::next));

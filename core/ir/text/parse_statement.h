@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The text of buffers and statements, in programs and in kernels.
+// Parses buffers and statements, which loop programs and kernels share.
 #pragma once
 
 #include <map>
@@ -15,27 +15,27 @@
 
 namespace ferrite::core::loop {
 
-/// Reads what programs and kernels have in common, into the pool of either. Errors are FE-G02 at file:line:col, and FE-K06 for
-/// what is well written and means nothing.
+/// Parses the parts that programs and kernels have in common, into the pool of either. FE-G02 at
+/// file:line:col for a syntax error, FE-K06 for a text that is well-formed but invalid.
 class StatementParser {
  public:
   StatementParser(const text::TokenList& tokens, index::Pool& pool) : cursor_(tokens), pool_(pool) {}
 
   text::Cursor& cursor() { return cursor_; }
 
-  /// `ferrite loops 0`
+  /// Reads `ferrite loops 0`.
   Result<void> header(std::string_view stage);
 
-  /// Declares `@3` or `@3.1`, the next one of the table.
+  /// Declares `@3` or `@3.1`, which must be the next buffer of the table.
   Result<BufferId> declare_buffer(const std::vector<ProgramBuffer>& table, ProgramBuffer& buffer);
 
-  /// One that is declared.
+  /// Reads a declared buffer.
   Result<BufferId> buffer();
-  /// A list of them, and `close` where it is not empty.
+  /// Reads a list of buffers, and `close` after it unless that is empty.
   Result<std::vector<BufferId>> buffers_until(std::string_view close);
   Result<std::vector<int64_t>> integers();
   Result<DType> dtype();
-  /// The number of the word of `table` that comes next; nothing where none does.
+  /// If the next token is a word of `table`, consumes it and returns its index.
   template <size_t N>
   std::optional<uint32_t> word(const std::string_view (&table)[N]) {
     for (uint32_t k = 0; k < N; ++k)
@@ -43,20 +43,21 @@ class StatementParser {
     return std::nullopt;
   }
 
-  /// `: type[dims]`
+  /// Reads `: type[dims]`.
   Result<void> type(Buffer& buffer);
-  /// What may follow the role.
+  /// Reads the optional attributes after the role.
   Result<void> attributes(Buffer& buffer);
-  /// FE-K06 for a buffer that cannot be.
+  /// FE-K06 for a buffer that is invalid.
   Result<void> check(const Buffer& buffer, const std::string& where) const;
-  /// The bits of a constant.
+  /// Reads the bits of a constant.
   Result<uint64_t> bits(DType dtype);
 
-  /// A statement that is no call; `shared` leading variables have the first statement's symbols.
+  /// Reads a statement other than a call. The first `shared` variables have the symbols of the first
+  /// statement.
   Result<void> statement(uint32_t kind, Statement& s, std::vector<Origin>* origins, uint32_t shared);
-  /// `from "name" (op 3), …`, or nothing.
+  /// Reads `from "name" (op 3), …`, if present.
   Result<void> provenance(std::vector<Origin>& origins);
-  /// What follows `call`.
+  /// Reads the rest of a call, after the keyword.
   Result<void> call(CallInfo& info);
 
  private:
@@ -68,7 +69,7 @@ class StatementParser {
   Result<void> variables(Statement& s, uint32_t shared);
   Result<uint64_t> number64();
   Result<OpId> number();
-  /// An operation above this line.
+  /// Reads a reference to an operation of an earlier line.
   Result<OpId> value();
   Result<uint32_t> small(std::string_view what);
   Result<void> in_order(std::string_view what, size_t expected);
@@ -85,9 +86,9 @@ class StatementParser {
   text::Cursor cursor_;
   index::Pool& pool_;
   std::map<std::string, BufferId> buffers_;
-  std::unordered_map<std::string, index::Expr> names_;  // of the statement
+  std::unordered_map<std::string, index::Expr> names_;  // the names of the current statement
   std::vector<index::Symbol> shared_;
-  OpId values_ = 0;  // operations of the statement so far
+  OpId values_ = 0;  // the number of operations of the statement so far
 };
 
 }  // namespace ferrite::core::loop

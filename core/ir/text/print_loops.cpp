@@ -30,8 +30,8 @@ bool is_identifier(std::string_view text) {
          tokens->tokens()[0].text == text;
 }
 
-/// Prints in a pool of its own, whose symbols are numbered as the parser will number them, so that sums come out in the
-/// order that they will have when read back.
+/// Prints through a pool of its own, whose symbols have the numbers that the parser will give them. Terms of
+/// sums are sorted by symbol number, so this gives the order that reading back produces.
 class Printer {
  public:
   explicit Printer(const StatementList& list) : list_(list) {}
@@ -85,7 +85,7 @@ class Printer {
     std::vector<bool> printed(s.reductions.size());
     for (OpId id = 0; id < s.ops.size(); ++id) {
       const auto& op = s.ops[id];
-      // A reduction stands before the first use of its result.
+      // Print a reduction before the first use of its result.
       if (op.code == FE_OP_REDUCED && op.bits < printed.size() && !printed[op.bits]) {
         reduction(s, op.bits);
         printed[op.bits] = true;
@@ -124,7 +124,8 @@ class Printer {
 
  private:
   index::Expr declare(index::Symbol symbol, int64_t extent, std::string text) {
-    // What the program's pool left as it is stands here too.
+    // A computed symbol is not simplified any further: the text shows the expression exactly as the program's
+    // pool has it.
     const auto fresh = pool_.new_computed_symbol({0, extent - 1});
     text_of_.push_back(std::move(text));
     return symbols_[symbol] = pool_.symbol(fresh);
@@ -202,7 +203,7 @@ class Printer {
 
   void operation(OpId id, const BodyOp& op) {
     if (op.code == FE_OP_INDIRECT) {
-      // The name is the operation's number, so that it does not depend on the pool.
+      // Name the symbol after the operation's number, which does not depend on the pool.
       declare(
           op.symbol,
           static_cast<int64_t>(std::min<uint64_t>(op.bits, static_cast<uint64_t>(ferrite::loop::max_extent))),
@@ -259,7 +260,7 @@ class Printer {
   const StatementList& list_;
   index::Pool pool_;
   std::vector<std::string> text_of_;                        // by symbol of pool_
-  std::unordered_map<index::Symbol, index::Expr> symbols_;  // of the statement, from the list's pool to pool_
+  std::unordered_map<index::Symbol, index::Expr> symbols_;  // of the statement: from the list's pool to pool_
 };
 
 }  // namespace
@@ -277,7 +278,8 @@ std::string format_bits(DType dtype, uint64_t bits) {
   }
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   if (bits_of(dtype) > 32) return text::format_number(value);
-  // The shortest decimal of an f32 reads back through a double, almost always.
+  // The parser reads an f32 through a double. Its shortest decimal survives that almost always; check, and
+  // use the double's decimal otherwise.
   std::string text = fmt::format("{}", static_cast<float>(value));
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return static_cast<float>(std::strtod(text.c_str(), nullptr)) == static_cast<float>(value)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The text form of loop programs and kernels (docs/text.md). What print gives parses to what prints the same.
+// The text form of loop programs and kernels (docs/text.md). Printing, parsing and printing again gives the
+// same text.
 #pragma once
 
 #include <string>
@@ -10,25 +11,26 @@
 
 namespace ferrite::core::loop {
 
-/// Starts with "ferrite loops 0". Functions of calls are not part of the text; constants of more than 1 KiB with an identity
-/// are named by it, all others are written out.
+/// Begins with "ferrite loops 0". Functions of calls are omitted. Constants of more than 1 KiB that have an
+/// identity are written as that identity, all others in full.
 std::string print(const LoopProgram& program);
-/// Starts with "ferrite kernel 0".
+/// Begins with "ferrite kernel 0".
 std::string print(const Kernel& kernel);
-/// The buffers and the outputs, as they stand in the whole text.
+/// Only the buffers and the outputs, as in the whole text.
 std::string print_tables(const LoopProgram& program);
-/// One statement, as it stands in the whole text. Malformed ones print as well.
+/// Only one statement, as in the whole text. Malformed statements print, too.
 std::string print_statement(const StatementList& list, size_t statement);
 
-/// Each line two spaces further in.
+/// The text with each line indented by two more spaces.
 std::string indented(std::string_view text);
 
-/// `name` is the file's, for errors: FE-G01 and FE-G02 for syntax at file:line:column, FE-K06 for a program that is not
-/// well-formed.
+/// Parses a program. `name` is the file's name, for errors. FE-G01 and FE-G02 for syntax errors at
+/// file:line:column, FE-K06 for a program that is invalid.
 Result<LoopProgram> parse_program(std::string_view text, std::string name);
 Result<Kernel> parse_kernel(std::string_view text, std::string name);
 
-/// A constant of a type as text: its decimal value, or bits(0x…) where that would not read back, and back.
+/// A constant as text, and back: its decimal value, or bits(0x…) if the decimal would not read back to the
+/// same bits.
 std::string format_bits(DType dtype, uint64_t bits);
 
 }  // namespace ferrite::core::loop

@@ -27,7 +27,7 @@ using graph::Graph;
 using graph::NodeId;
 using graph::ValueId;
 
-/// Where the condition names predicate `index`; none where it does not.
+/// The place where the condition names predicate `index`; null if it does not.
 const Expression* find_predicate(const Expression& e, uint32_t index) {
   if (e.kind == Expression::Kind::predicate && e.index == index) return &e;
   for (const Expression& child : e.children) {
@@ -69,8 +69,8 @@ class Driver {
     }
   }
 
-  /// Sweeps until one finds nothing more. Within a sweep what an application may have enabled is looked at again, which
-  /// leaves the further sweeps little to find; that they find the rest is what makes the result a fixed point.
+  /// Repeats sweeps over the graph until one changes nothing. Within a sweep, an application queues the nodes
+  /// that it may have enabled, so later sweeps rarely find anything; they make the result a true fixed point.
   Result<size_t> run() {
     size_t before = 0;
     const auto may_go_on = [&] { return applications_ < options_.most_applications; };
@@ -84,6 +84,7 @@ class Driver {
         const NodeId node = work_.front();
         work_.pop_front();
         queued_.erase(node.bits);
+        // An earlier application may have erased the queued node.
         if (graph_.find(node)) FE_CHECK(visit(node));
       }
     } while (applications_ != before && !options_.once && may_go_on());
@@ -93,7 +94,8 @@ class Driver {
     return applications_;
   }
 
-  /// Adds where each rule stopped at each of the nodes. `of` has applied the rules since, where that is another one.
+  /// Adds where matching each rule stopped at each of the nodes. If `of` is another driver, it has applied
+  /// the rules since.
   Result<void> note_misses(const std::vector<NodeId>& nodes, const Driver& of) {
     NearMisses& misses = *options_.near_misses;
     for (const NodeId node : nodes) {
@@ -113,7 +115,8 @@ class Driver {
     }
     return {};
   }
-  /// Rules of which no node was a candidate, here or there, and all that were tried.
+  /// Adds the rules for which no node was a candidate, in this driver or in `other`, and marks all rules as
+  /// tried.
   void note_absent(const Driver& other) {
     NearMisses& misses = *options_.near_misses;
     for (uint32_t index = 0; index < matcher_.size(); ++index) {
@@ -191,7 +194,8 @@ class Driver {
       return false;
     }
     ++counts_[rule.name];
-    // Each op that a region copies counts, so that a rule which lets its own region grow ends as soon as any other.
+    // Count every op that a region copies, so that a rule whose region grows with each application reaches
+    // the limit as soon as any other.
     if ((rewrites_[rule.name] += std::max<size_t>(1, rewrite.copied())) > options_.max_rewrites) {
       return at(
           rule.where(rule.position),
@@ -203,6 +207,7 @@ class Driver {
     ++applications_;
     if (options_.near_misses) applied_.insert({&rule, root.bits});
     ledger_.add({"rule", rule.name, plugin_id_, "applied", {}, rewrite.text(), 1});
+    // The root survives if a node outside the match reads it. Its surroundings changed, so try it again.
     if (graph_.find(root)) push(root);
     for (const NodeId node : rewrite.made()) push(node);
     for (const auto& [from, to] : rewrite.replaced()) push_readers(to, matcher_.depth());
@@ -210,9 +215,10 @@ class Driver {
     return true;
   }
 
-  /// Nodes whose match may have a node in it that reads the value directly or over others. What is beyond the limit waits
-  /// for the next sweep.
+  /// Queues the nodes whose match may include a node that reads the value directly or through other nodes.
+  /// Nodes beyond the limit wait for the next sweep.
   void push_readers(ValueId value, size_t depth) {
+    // Bounds the cost of one application at values with very many readers.
     size_t left = 64;
     std::vector<std::pair<ValueId, size_t>> pending{{value, depth}};
     while (!pending.empty()) {
@@ -224,6 +230,7 @@ class Driver {
         if (!user) continue;
         if (left-- == 0) return;
         push(user);
+        // A pattern looks through such a node without using up a term.
         const size_t below = matcher_.looks_through(graph_, user) ? levels : levels - 1;
         if (below == 0) continue;
         for (const ValueId result : graph_.node(user).results) pending.push_back({result, below});
@@ -232,7 +239,7 @@ class Driver {
   }
 
   void refuse(const Rule& rule, NodeId root, Refusal refusal) {
-    // A rule is tried on a node again when something near it changes; that it is refused is said once.
+    // The driver tries a rule on a node again whenever the neighbourhood changes. Report a refusal only once.
     if (!refused_.insert({&rule, root.bits}).second) return;
     if (options_.near_misses && options_.near_misses->wants(rule.name))
       options_.near_misses->add(near_miss(
@@ -242,7 +249,7 @@ class Driver {
         {"rule", rule.name, plugin_id_, "refused", std::move(refusal.category), std::move(refusal.text), 0});
   }
 
-  /// A predicate may look, and evaluate constants for it; what that adds to the graph is taken back.
+  /// Calls a predicate. It may evaluate constants, which adds nodes to the graph: roll those back.
   Result<bool> ask(const Rule& rule, uint32_t index, const Match& match) {
     std::vector<fe_string> names;
     std::vector<fe_value> values;
@@ -314,13 +321,14 @@ class Driver {
   std::deque<NodeId> work_;
   std::unordered_set<uint64_t> queued_;
   std::set<std::pair<const Rule*, uint64_t>> refused_;
-  std::set<std::pair<const Rule*, uint64_t>> applied_;  // only where near misses are asked for
-  std::set<const Rule*> with_candidates_;               // likewise
+  std::set<std::pair<const Rule*, uint64_t>> applied_;  // kept only for near misses
+  std::set<const Rule*> with_candidates_;               // kept only for near misses
   std::map<std::string_view, size_t> counts_, rewrites_;
   size_t applications_ = 0;
 };
 
-/// `before` is the graph as it stood when `driver` began. What the rules replaced is looked at there, all else where it is now.
+/// `before` is the graph at the time when `driver` began. Nodes that the rules replaced are examined there,
+/// all others in the current graph.
 Result<void> note_near_misses(Driver& driver, const Graph& graph, Driver& first, const Graph& before) {
   std::vector<NodeId> gone = before.nodes();
   std::erase_if(gone, [&](NodeId node) { return graph.find(node) != nullptr; });
@@ -363,6 +371,7 @@ Result<size_t> apply_rules(const CompiledRules& rules, std::string_view phase, g
                            const ApplyOptions& options) {
   const graph::Mark start = graph.mark();
   std::optional<Graph> before;
+  // To explain why a rule missed a node that another rule replaced, keep the graph as it was.
   if (options.near_misses) before = graph;
   Driver driver(rules, phase, graph, registry, ledger, plugin_id, options);
   auto applications = driver.run();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Rule sets: compiled from text once, applied to graphs at a phase.
+// Rule sets: compiled from text once, then applied to graphs at their phases.
 #pragma once
 
 #include <cstddef>
@@ -23,26 +23,26 @@
 
 namespace ferrite::core::rewrite {
 
-/// Checked rules in the order of the text. Immutable; any-thread as far as its predicates are.
+/// Checked rules in the order of the text. Immutable; any-thread if its predicates are.
 struct CompiledRules {
   std::vector<Rule> rules;
   std::map<std::string, fe_predicate, std::less<>> predicates;  ///< by name; `self` is borrowed
 
-  /// The phases that the rules are for, each once, in the order of the text.
+  /// The phases of the rules, without duplicates, in the order of the text.
   std::vector<std::string> phases() const;
 };
 
-/// Reads rules and checks them against the ops that there are. Errors are FE-R01 to FE-R15 and FE-R23 at file:line:column.
-/// What the predicates point to outlives the result.
+/// Parses rules and checks them against the registered ops. Errors are FE-R01 to FE-R15 and FE-R23 at
+/// file:line:column. The objects that the predicates point to must outlive the result.
 Result<CompiledRules> compile_rules(std::string_view text, std::string file,
                                     std::span<const fe_predicate> predicates,
                                     const graph::OpRegistry& registry);
 
-/// A value, and what took its place.
+/// A value and its replacement.
 using Replaced = std::pair<graph::ValueId, graph::ValueId>;
 
-/// Looks at applications: at the graph before each, one that is then refused included, and behind each that was made. An
-/// error of after() ends apply_rules.
+/// Observes applications: before() sees the graph before each one, even if it is then refused, and after()
+/// the graph after each one that succeeded. An error of after() ends apply_rules.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -52,27 +52,28 @@ class Watcher {
 };
 
 struct ApplyOptions {
-  size_t max_rewrites = 100'000;  ///< of one rule, in one call; each op of a copied region counts
-  bool once = false;  ///< each node that is there is looked at once, instead of until nothing applies
-  size_t most_applications = SIZE_MAX;  ///< of all rules: what would be the next one is left
+  size_t max_rewrites = 100'000;  ///< limit per rule and call; each op of a copied region counts
+  bool once = false;              ///< visit each existing node once instead of iterating to a fixed point
+  size_t most_applications = SIZE_MAX;  ///< limit over all rules; further applications are not made
   Deadline deadline;
-  /// What fe_graph_api.evaluate does when a predicate calls it.
+  /// Implements fe_graph_api.evaluate for predicates.
   std::function<Result<graph::ValueId>(graph::Graph&, graph::ValueId)> evaluate;
-  /// Where not null: applications are added to it by rule name; rules that were never applied are there with 0.
+  /// If not null, applications are added to it by rule name; a rule that never applied is entered with 0.
   std::map<std::string, size_t, std::less<>>* counts = nullptr;
-  /// Where not null: where rules nearly matched is added to it. Nodes that the rules leave are looked at once nothing applies
-  /// any more, those that they replace as they stood before.
+  /// If not null, near misses are added to it. Remaining nodes are examined at the fixed point, replaced
+  /// nodes in their original state.
   NearMisses* near_misses = nullptr;
   Watcher* watcher = nullptr;
 };
 
-/// Applies the rules of a phase, until none applies any more where options.once is not set; gives the number of applications. Where several rules
-/// match a node, the first of the text is applied.
+/// Applies the rules of a phase until none applies any more (unless options.once is set); returns the number
+/// of applications. If several rules match a node, the first one in the text is applied.
 ///
-/// Each application is one step of the journal: where the replacement cannot be made, or its type is not that of what
-/// it replaces, it is undone and noted in the ledger ("refused", with the reason as category), and the rest goes on.
-/// An error leaves the graph as it was: FE-R16 a predicate failed, FE-R17 a predicate edited the graph, FE-R18 a rule
-/// was applied more than max_rewrites times, FE-M21 the deadline has passed.
+/// Each application is one journal step. If the replacement cannot be made, or its type differs from that of
+/// the replaced value, the step is undone and recorded in the ledger ("refused", with the reason as
+/// category), and the driver continues. An error leaves the graph unchanged: FE-R16 a predicate failed,
+/// FE-R17 a predicate edited the graph, FE-R18 a rule was applied more than max_rewrites times, FE-M21 the
+/// deadline has passed.
 Result<size_t> apply_rules(const CompiledRules& rules, std::string_view phase, graph::Graph& graph,
                            const graph::OpRegistry& registry, Ledger& ledger, std::string_view plugin_id,
                            const ApplyOptions& options);

@@ -18,7 +18,7 @@ using Kind = Operand::Kind;
 
 namespace {
 
-/// Whether `a` came nearer than `b`: fractions of the parts, compared without dividing.
+/// Whether `a` came nearer than `b`: compares the fractions of matched parts by cross-multiplication.
 bool nearer(const NearMiss& a, const NearMiss& b) { return a.held * b.parts > b.held * a.parts; }
 
 std::string times(size_t count, std::string_view what) {
@@ -28,7 +28,8 @@ std::string times(size_t count, std::string_view what) {
 }  // namespace
 
 size_t parts_of(const Rule& rule) {
-  // A choice has the parts of its longest way; terms that several values share are counted once.
+  // A choice counts as its longest alternative, and a term shared by several values counts once. The bound
+  // prevents overflow when choices nest.
   constexpr size_t most = 1 << 20;
   std::vector<size_t> weights(rule.terms.size()), choices(rule.choices.size());
   const auto own = [](const OpTerm& term) {

@@ -20,7 +20,7 @@ using Kind = Operand::Kind;
 
 namespace {
 
-/// The comma-separated names of all nodes, each once.
+/// The comma-separated origins of all nodes, without duplicates.
 std::string joined_origins(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::string result;
   std::set<std::string, std::less<>> seen;
@@ -58,7 +58,7 @@ std::optional<Refusal> Rewrite::run() {
   for (const OpTerm& term : rule_.yields) {
     if (auto refused = term.region ? copy_region(term) : make(term)) return refused;
   }
-  if (same_as_before()) return Refusal{"no change", "the yield is what is there already"};
+  if (same_as_before()) return Refusal{"no change", "the yield equals what it replaces"};
   for (const Replacement& replacement : rule_.replacements) {
     if (auto refused = check(replacement)) return refused;
   }
@@ -76,6 +76,7 @@ std::optional<Refusal> Rewrite::run() {
 }
 
 void Rewrite::find_place() {
+  // New nodes must precede every reader of a replaced value.
   place_ = match_.node(rule_.roots[0].value);
   for (const Replacement& replacement : rule_.replacements) {
     const ValueId from = match_.value(graph_, replacement.from);
@@ -93,6 +94,7 @@ ValueId Rewrite::value(const Operand& operand) const {
 
 std::optional<Refusal> Rewrite::check_order(ValueId id, NodeId reader) const {
   const NodeId producer = graph_.value(id).producer;
+  // The replacement must not read a value that it replaces: after replace_uses() it would read itself.
   const bool replaced = std::find(from_.begin(), from_.end(), id) != from_.end();
   if (!replaced && (!producer || graph_.comes_before(producer, reader))) return std::nullopt;
   return Refusal{
@@ -110,7 +112,7 @@ std::optional<Refusal> Rewrite::make(const OpTerm& term) {
       continue;
     }
     spec.operands.push_back(operand.kind == Kind::none ? ValueId() : value(operand));
-    // What the alternatives taken do not have is absent.
+    // An operand that belongs to an alternative that was not taken is absent.
     if (operand.kind == Kind::made || !spec.operands.back()) continue;
     if (auto refused = check_order(spec.operands.back(), place_)) return refused;
   }
@@ -205,6 +207,7 @@ std::optional<Refusal> Rewrite::check(const Replacement& replacement) {
                                                graph::print_type(graph_.symbols(), old),
                                                graph::print_type(graph_.symbols(), made))};
   }
+  // An existing value that becomes the replacement must be defined before all readers of the replaced one.
   if (replacement.to.kind != Kind::made) {
     for (const NodeId user : graph_.users(from)) {
       if (auto refused = check_order(to, user)) return refused;
@@ -217,6 +220,7 @@ std::optional<Refusal> Rewrite::check(const Replacement& replacement) {
 Result<void> Rewrite::clean_up() {
   std::vector<std::string> names;
   for (const auto& [from, to] : replaced_) names.push_back(graph_.value(from).name);
+  // Backwards: erasing a node may free the nodes that it reads.
   for (auto node = matched_.rbegin(); node != matched_.rend(); ++node) {
     const auto& results = graph_.node(*node).results;
     const graph::OpInfo* info = registry_.find(graph_.op(*node));
@@ -228,6 +232,7 @@ Result<void> Rewrite::clean_up() {
   for (size_t k = 0; k < replaced_.size(); ++k) {
     const auto& [from, to] = replaced_[k];
     const graph::Value& value = graph_.value(to);
+    // Names are unique: the new value can take the name only if the old one is gone.
     if (names[k].empty() || graph_.find(from) || !value.name.empty() ||
         value.kind != graph::ValueKind::result)
       continue;

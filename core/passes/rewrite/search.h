@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One attempt of the matcher. Only core/passes/rewrite/matcher.cpp uses it.
+// One match attempt of the matcher. Only core/passes/rewrite/matcher.cpp uses it.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,18 @@
 
 namespace ferrite::core::rewrite {
 
-/// Keeps nothing of what fails: matching.
+/// Discards failures. Used for matching.
 struct Silent {
   static constexpr bool explains = false;
 };
-/// Keeps the failure on the way that got furthest, the first of equals: explaining.
+/// Keeps the failure on the path that got furthest, the first one on a tie. Used for explaining.
 struct Recorder {
   static constexpr bool explains = true;
   std::optional<Miss> furthest;
 };
 
-/// What is left to match is a list of goals through the stack frames; a frame that fails undoes its bindings, so that the
-/// frame below can try another way.
+/// A backtracking search in continuation style: the remaining goals form a linked list through the stack
+/// frames. A frame that fails undoes its bindings, so that the frame below can try the next possibility.
 template <class Witness>
 class Search final : public Bindings {
  public:
@@ -70,19 +70,19 @@ class Search final : public Bindings {
   using Kind = Operand::Kind;
 
   struct Goal {
-    const OpTerm* term;  ///< whose operand it is
+    const OpTerm* term;  ///< the term whose operand it is
     const Operand* operand;
     ValueId value;  ///< none: the operand is absent
     const Goal* rest;
   };
 
-  /// An attribute that reads what is not bound yet.
+  /// An attribute that depends on names that are not bound yet; checked at the end.
   struct Deferred {
     const AttributeTerm* wanted;
     NodeId node;
   };
 
-  /// What the rule wants of an operand beyond those that it gives.
+  /// The expectation for operands beyond those that the rule lists: they are absent.
   static const Operand& absent() {
     static const Operand operand{Kind::none, 0, 0, {}, {}};
     return operand;
@@ -90,11 +90,11 @@ class Search final : public Bindings {
 
   bool give_up() { return error_ || ++steps_ > Matcher::max_steps; }
 
-  /// One more part of the rule holds on this way.
+  /// Counts one more part of the rule as matched on this path.
   void hold() {
     if constexpr (Witness::explains) ++held_;
   }
-  /// This way ends here; `make` gives the Miss from a MissWords.
+  /// Records the failure that ends this path; `make` builds the Miss from a MissWords. Always false.
   template <class Make>
   bool miss([[maybe_unused]] const Make& make) {
     if constexpr (Witness::explains) {
@@ -107,7 +107,7 @@ class Search final : public Bindings {
     return false;
   }
 
-  /// The value at which matching starts is a result of the node.
+  /// Starts matching with a result of the node as the operand's value.
   bool first_root(const Operand& operand, NodeId id) {
     if (operand.kind == Kind::matched) {
       return matcher_.is_op(graph_, prepared_, operand.index, id) && node(operand.index, id, nullptr);
@@ -123,7 +123,7 @@ class Search final : public Bindings {
     return false;
   }
 
-  /// Everything from here on.
+  /// Fulfils this goal and all after it.
   bool goals(const Goal* goal) {
     if (give_up()) return false;
     if (!goal) return roots();
@@ -158,7 +158,7 @@ class Search final : public Bindings {
     return false;
   }
 
-  /// The alternatives in order; one that was taken before is taken again.
+  /// Tries the alternatives in order; a choice that was made before keeps its alternative.
   bool choose(const Goal& goal) {
     const Choice& choice = rule_.choices[goal.operand->index];
     Taken& taken = match_.choices[goal.operand->index];
@@ -187,7 +187,7 @@ class Search final : public Bindings {
     return miss([&](const MissWords& words) { return words.choice(choice, goal.value); });
   }
 
-  /// The value is the term's result, or made from it by a chain of ops that are looked through.
+  /// Matches a value as the term's result, directly or through a chain of ops that are looked through.
   bool result(const Operand& operand, ValueId value, const Goal* rest) {
     const size_t depth = match_.looked_through.size(), held = held_;
     for (;;) {
@@ -215,7 +215,7 @@ class Search final : public Bindings {
     return false;
   }
 
-  /// What the value's producer is made from, where the term may be looked for on its other side.
+  /// The input of the value's producer, if the term allows looking through that op.
   ValueId through(uint32_t term, ValueId value) {
     const auto& ops = prepared_.through[term];
     const graph::Value& v = graph_.value(value);
@@ -226,7 +226,7 @@ class Search final : public Bindings {
     return given == 1 ? operands[0] : ValueId();
   }
 
-  /// A node of the term's op.
+  /// Matches a node with the term's op.
   bool node(uint32_t index, NodeId id, const Goal* rest) {
     const OpTerm& term = rule_.terms[index];
     const graph::Node& node = graph_.node(id);
@@ -248,7 +248,8 @@ class Search final : public Bindings {
     return false;
   }
 
-  /// A region that ends at a node, the largest first: where it begins is what its operand leaves open.
+  /// Matches a region that ends at a node. Tries the largest region first; the possible beginnings are those
+  /// that its operand allows.
   bool application(uint32_t index, NodeId last, const Goal* rest) {
     const OpTerm& term = rule_.terms[index];
     const Region& region = rule_.regions[*term.region];
@@ -280,7 +281,7 @@ class Search final : public Bindings {
     return miss([&](const MissWords& words) { return words.begin(term, result); });
   }
 
-  /// Whether the region's operand can be this value, as far as that is seen without matching it.
+  /// A cheap test whether the region's operand may match this value.
   bool may_begin(const Operand& operand, ValueId begin) {
     const NodeId producer = graph_.value(begin).producer;
     if (operand.kind == Kind::capture) {
@@ -314,7 +315,7 @@ class Search final : public Bindings {
                        [&](const AttributeTerm& wanted) { return attribute(wanted, id, true); });
   }
 
-  /// Where `defer`, an expression over what is not bound yet is looked at again at the end.
+  /// If `defer`, an expression over unbound names is postponed to the end.
   bool attribute(const AttributeTerm& wanted, NodeId id, bool defer) {
     const graph::Node& node = graph_.node(id);
     const graph::Attribute* given = node.find(wanted.name);
@@ -326,7 +327,7 @@ class Search final : public Bindings {
       });
     };
     if (!value) return refuse();
-    // Axes alone are changed before they are compared; everything else is compared where it is.
+    // Only axes are normalised, and thus copied; all other attributes are compared in place.
     if (wanted.flags != 0 || Witness::explains || wanted.computed)
       found = normalised(graph_, node, wanted, *value);
     const AttributeValue& actual = found ? *found : *value;
@@ -367,7 +368,7 @@ class Search final : public Bindings {
     return true;
   }
 
-  /// Whether the expression reads something that is not bound yet, other than a name that it binds itself.
+  /// Whether the expression reads an unbound name, except names that it binds itself.
   bool waits(const Expression& expression) const {
     if (expression.kind != Expression::Kind::list_of) return reads_unbound(expression, *this);
     return std::any_of(expression.children.begin(), expression.children.end(), [&](const Expression& item) {
@@ -380,7 +381,8 @@ class Search final : public Bindings {
     });
   }
 
-  /// `[$a, 1]` against a list. Of a set of axes those that are known are taken out first; the rest is bound in order.
+  /// Matches `[$a, 1]` against a list. In a set of axes the known elements are removed first; the names bind
+  /// the rest in order.
   bool destructure(const AttributeTerm& wanted, const graph::Node& node, const AttributeValue& actual) {
     const auto& children = wanted.computed->children;
     std::vector<AttributeValue> items = items_of(actual);
@@ -446,7 +448,7 @@ class Search final : public Bindings {
     return false;
   }
 
-  /// The roots after the first, each among the users of a value that is bound, then the conditions.
+  /// Matches the roots after the first, each among the users of a bound value, then checks the conditions.
   bool roots() {
     const size_t next = roots_done_ + 1;
     if (next == rule_.roots.size()) return conditions();
@@ -474,12 +476,12 @@ class Search final : public Bindings {
         rule_.replacements.begin(), rule_.replacements.end(),
         [&](const Replacement& replacement) { return !graph_.value(value(replacement.from)).uses.empty(); });
     if (!used) return miss([&](const MissWords& words) { return words.unused(); });
-    // By index: an attribute that waits binds others.
+    // Iterate by index: a deferred attribute may bind further names and append to the list.
     for (size_t k = 0; k < deferred_.size(); ++k) {
       if (!attribute(*deferred_[k].wanted, deferred_[k].node, false)) return false;
     }
     for (const Condition& condition : rule_.conditions) {
-      // What is said of an alternative is asked where it is taken.
+      // A condition on an alternative that was not taken does not apply.
       if (reads_unbound(condition.expression, *this)) continue;
       auto holding = holds(graph_, matcher_.splats_, condition.expression, *this);
       if (!holding) error_ = std::move(holding.error());
@@ -490,8 +492,8 @@ class Search final : public Bindings {
     return yields();
   }
 
-  /// The attributes that the yield computes. What reads an alternative that is not taken gives way to what stands after its
-  /// `else`, at last to the op's default; anything else that is not defined is no match.
+  /// Computes the attributes of the yield. An expression over an alternative that was not taken yields to its
+  /// `else`, and finally to the op's default. Any other undefined attribute fails the match.
   bool yields() {
     match_.computed.clear();
     for (const OpTerm& term : rule_.yields) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The host's side of the plugin ABI: size-led structs (the shorter of the two sizes counts, the rest is zero), strings, arrays,
-// sinks, and calls of slots.
+// The host's side of the plugin ABI: structs that begin with their size, strings, arrays, sinks, and calls of
+// slots.
+// If the two sides know different sizes of a struct, the smaller one counts and the remaining fields are
+// zero.
 #pragma once
 
 #include <algorithm>
@@ -31,15 +33,16 @@ T sized() {
   return value;
 }
 
-/// So many bytes of a struct are taken that says a size: whole words, so that no pointer is taken by halves.
+/// How many bytes to copy of a struct whose peer states `size`: whole words, so that no pointer is cut in
+/// half.
 inline size_t readable_bytes(uint64_t size, size_t most) {
   return static_cast<size_t>(std::min<uint64_t>(size, most)) / sizeof(uint64_t) * sizeof(uint64_t);
 }
 
-/// What a peer gave, at this side's size. Null gives a zeroed struct.
+/// A copy of the peer's struct at this side's size. Null gives a zeroed struct.
 template <SizeLed T>
 T read(const T* given) {
-  // A peer as large as this side is the usual case, and a copy of a size that is known is a few moves.
+  // Fast path: the peer usually has the same version, and a copy of constant size is a few moves.
   if (given && given->size >= sizeof(T)) {
     T value;
     std::memcpy(&value, given, sizeof(T));
@@ -52,7 +55,7 @@ T read(const T* given) {
   return value;
 }
 
-/// Fills what a peer has room for; its `size` stays as it was.
+/// Copies as many fields as the peer has room for; its `size` is unchanged.
 template <SizeLed T>
 void write(T* out, const T& value) {
   constexpr uint64_t head = sizeof(uint64_t);
@@ -72,7 +75,7 @@ inline std::string_view view(fe_string text) {
 inline std::string string(fe_string text) { return std::string(view(text)); }
 inline fe_string string(std::string_view text) { return {text.data(), text.size()}; }
 
-/// Element k of an array: structs at this side's size, anything else as it is.
+/// Element k of an array. Structs are converted to this side's size; other types are copied.
 template <class T>
 T element(const fe_array& array, uint64_t k) {
   const char* at = static_cast<const char*>(array.data) + k * array.stride;
@@ -87,8 +90,8 @@ T element(const fe_array& array, uint64_t k) {
   }
   return value;
 }
-/// An array of T that can be read: data where there are elements, a stride of at least the least element, and structs that end
-/// before the next one begins.
+/// Whether an array of T is readable: it has data if it has elements, its stride is at least the size of the
+/// smallest element, and each struct ends before the next one begins.
 template <class T>
 bool readable(const fe_array& array, uint64_t least = sizeof(T)) {
   if (array.count == 0) return true;
@@ -112,8 +115,9 @@ fe_array array(const std::vector<T>& items) {
   return array(items.data(), items.size());
 }
 
-/// An fe_call whose error comes back as an Error. The memory behind get() stays for good: a plugin that kept the call and uses it
-/// when it is over, or from another thread, is told off (FE-P62, FE-P63), and nothing else happens.
+/// An fe_call whose error becomes an Error. The memory that get() returns is never freed: a plugin that keeps
+/// the call and uses it later, or from another thread, gets an error (FE-P62, FE-P63) instead of undefined
+/// behaviour.
 class Call {
  public:
   Call();
@@ -122,13 +126,13 @@ class Call {
   Call& operator=(const Call&) = delete;
   fe_call* get();
 
-  /// The callee is asked to give up as soon as this holds.
+  /// Asks the callee to stop as soon as `holds` returns true.
   void cancel_when(std::function<bool()> holds);
-  /// What the callee, or the host for it, says is wrong.
+  /// Sets the error, for the callee or for the host on its behalf.
   void set_error(std::string_view code, std::string_view text);
-  /// The error that a status other than FE_OK stands for; `code` and `text` where the callee set none.
+  /// The error for a status other than FE_OK; `code` and `text` apply if the callee set none.
   Error error(int32_t status, std::string_view code, std::string_view text) const;
-  /// What a slot returned, as a result.
+  /// The status of a slot as a Result.
   Result<void> check(int32_t status, std::string_view code, std::string_view text) const {
     if (status == FE_OK) return {};
     return error(status, code, text);
@@ -139,7 +143,7 @@ class Call {
   Record* const record_;
 };
 
-/// Collects what a callee writes.
+/// A sink that collects the bytes that a callee writes.
 template <class Bytes = std::string>
 class Collector {
  public:
@@ -156,7 +160,7 @@ class Collector {
   Bytes bytes_;
 };
 
-/// Reports an Error through a call and gives its class, as a host slot returns it.
+/// Stores an Error in a call and returns its class, for a host slot to return.
 inline int32_t report(fe_call* call, const Error& error) {
   if (call && call->size >= offsetof(fe_call, cancelled) && call->set_error) {
     const std::string text = error.where.empty() ? error.text : error.where + ": " + error.text;

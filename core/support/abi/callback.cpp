@@ -10,7 +10,7 @@
 namespace ferrite::core::callback {
 namespace {
 
-/// Appends to a buffer of fixed size, without anything that a signal handler may not use.
+/// Appends to a buffer of fixed size, using only async-signal-safe operations.
 class Text {
  public:
   Text(char* data, size_t capacity) : data_(data), capacity_(capacity) {}
@@ -31,7 +31,7 @@ struct Owner {
   std::array<char, 128> plugin{};
   Owner* next = nullptr;
 };
-// Both lists only ever grow at their head: whoever reads them needs no lock.
+// Both lists grow only at the head and nodes are never freed, so readers need no lock.
 std::atomic<Owner*> owners{nullptr};
 std::atomic<Thread*> all_threads{nullptr};
 std::atomic<Ended> on_end{nullptr};
@@ -40,9 +40,10 @@ std::mutex growing;
 thread_local Scope* innermost_scope = nullptr;
 constinit thread_local Thread* own_thread = nullptr;
 
-/// Gives the thread's record back when the thread ends.
+/// Returns the thread's record when the thread ends.
 struct Holder {
   ~Holder() {
+    // The thread ends inside a callback, because the plugin called exit(), for example.
     if (const Frame* frame = own_thread->innermost())
       if (const Ended ended = on_end.load()) ended(*frame);
     own_thread->depth.store(0);
@@ -55,6 +56,7 @@ Thread& enter_thread() {
   if (own_thread) return *own_thread;
   {
     std::lock_guard lock(growing);
+    // Reuse the record of a thread that has ended.
     for (Thread* spare = all_threads.load(); spare && !own_thread; spare = spare->next)
       if (!spare->in_use.exchange(true)) own_thread = spare;
     if (!own_thread) {
@@ -63,6 +65,7 @@ Thread& enter_thread() {
       all_threads.store(own_thread);
     }
   }
+  // Constructed on the thread's first callback; its destructor runs when the thread ends.
   static thread_local Holder holder;
   static_cast<void>(holder);
   return *own_thread;
@@ -79,6 +82,8 @@ void own(const void* table, std::string_view plugin) {
     owner->next = owners.load();
     owners.store(owner);
   }
+  // An address can be reused by another plugin's table, so always store the name. Store the table last: that
+  // makes a new record visible to describe().
   const size_t length = std::min(plugin.size(), owner->plugin.size() - 1);
   std::copy_n(plugin.begin(), length, owner->plugin.begin());
   owner->plugin[length] = '\0';
@@ -123,12 +128,15 @@ void misuse(std::string_view code, std::string_view text) {
   Scope* scope = innermost_scope;
   const std::string who = scope ? describe(scope->frame_) : std::string("a thread that a plugin started");
   log::write("plugins", fmt::format("{} {}: {}", code, who, text));
+  // Keep the first misuse: later ones usually follow from it.
   if (!scope || !scope->misuse_code_.empty()) return;
   scope->misuse_code_ = code;
   scope->misuse_text_ = text;
 }
 
 Scope::Scope(const Frame& frame) : frame_(frame), outer_(innermost_scope), thread_(enter_thread()) {
+  // Store the entry before the depth: the watchdog and signal handlers read only entries below the depth.
+  // Calls nested deeper than `deepest` are counted but not recorded.
   const uint32_t depth = thread_.depth.load(std::memory_order_relaxed);
   if (depth < Thread::deepest) {
     thread_.entries[depth].frame.store(&frame_, std::memory_order_release);
@@ -144,6 +152,7 @@ Scope::~Scope() {
 }
 
 int32_t Scope::leave(abi::Call& call, int32_t status) {
+  // A misuse overrides the function's own status, even FE_OK.
   if (misuse_code_.empty()) return status;
   call.set_error(misuse_code_, misuse_text_);
   return FE_EINVALID;

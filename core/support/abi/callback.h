@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which callback of which plugin each thread is in, and the one way in which the host calls a plugin's functions.
+// Tracks which plugin's callback each thread is in. All calls of plugin functions go through call().
 #pragma once
 
 #include <atomic>
@@ -14,27 +14,29 @@
 
 namespace ferrite::core::callback {
 
-/// One call of a plugin's function. The strings outlive the call.
+/// One call of a plugin's function. The caller keeps the strings alive for the duration of the call.
 struct Frame {
-  std::string_view plugin;      ///< its id; empty where `table` says it, or it is not known
-  const char* what = "";        ///< what of the plugin is called: "pass", "shape rule of op"
-  std::string_view name;        ///< of which one
-  const void* table = nullptr;  ///< one that own() knows
+  std::string_view plugin;      ///< the plugin's id; empty if `table` identifies it, or it is unknown
+  const char* what = "";        ///< the kind of function: "pass", "shape rule of op"
+  std::string_view name;        ///< the name of the pass, op, ...
+  const void* table = nullptr;  ///< a table registered with own(); may be null
 };
 
-/// Remembers whose table that is. Any-thread.
+/// Records that `table` belongs to `plugin`. Any-thread.
 void own(const void* table, std::string_view plugin);
 
-/// "plugin 'acme', pass 'acme.fold'" into `text`, always with a NUL; gives the length. Async-signal-safe.
+/// Writes "plugin 'acme', pass 'acme.fold'" and a NUL to `text`, cut to `capacity`; returns the length.
+/// Async-signal-safe.
 size_t describe(const Frame& frame, char* text, size_t capacity);
 std::string describe(const Frame& frame);
 
-/// The calls that one thread is in, the outermost first. Read by other threads and by signal handlers; never freed.
+/// The stack of callbacks that one thread is in, outermost first. Other threads and signal handlers read it,
+/// so it is never freed.
 struct Thread {
   static constexpr uint32_t deepest = 64;
   struct Entry {
     std::atomic<const Frame*> frame{nullptr};
-    std::atomic<uint64_t> serial{0};  ///< another number for each call
+    std::atomic<uint64_t> serial{0};  ///< unique for each call
   };
   Entry entries[deepest];
   std::atomic<uint32_t> depth{0};
@@ -45,17 +47,17 @@ struct Thread {
   /// The innermost call; null where there is none. Async-signal-safe.
   const Frame* innermost() const;
 };
-/// All threads that were ever in a callback: a list by `next`.
+/// All threads that were ever in a callback, linked by `next`.
 Thread* threads();
-/// The calling thread's; null where it never was in a callback. Async-signal-safe.
+/// The calling thread's record; null if it was never in a callback. Async-signal-safe.
 Thread* this_thread();
 
-/// What a thread does that ends while it is in a callback, as exit() called by a plugin makes it.
+/// Called when a thread ends inside a callback, for example because a plugin calls exit().
 using Ended = void (*)(const Frame& innermost);
 void when_ended(Ended ended);
 
-/// A plugin used what it was lent against the rules: it is said on standard error, and the callback that the thread is in, if
-/// any, fails with this code.
+/// Reports that a plugin violated the rules of a borrowed object: prints the text to standard error and, if
+/// the thread is in a callback, makes that callback fail with this code.
 void misuse(std::string_view code, std::string_view text);
 
 /// Marks the calling thread as being in a callback.
@@ -66,9 +68,9 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  /// What the function gave, or the misuse that was noted meanwhile.
+  /// The function's own status, or the error of a misuse that was reported during the call.
   int32_t leave(abi::Call& call, int32_t status);
-  /// FE-P61: an exception left the function.
+  /// FE-P61: the function threw an exception.
   int32_t thrown(abi::Call& call, std::string_view text) const;
 
  private:
@@ -79,7 +81,7 @@ class Scope {
   std::string misuse_code_, misuse_text_;
 };
 
-/// Calls a function of a plugin. What it throws, against the rules, is an error as well.
+/// Calls a function of a plugin. An exception from it (the ABI forbids them) becomes an error, too.
 template <class Args, class Out>
 int32_t call(const Frame& frame, int32_t (*slot)(void*, fe_call*, const Args*, Out*), void* self,
              abi::Call& call, const std::type_identity_t<Args>* args, std::type_identity_t<Out>* out) {

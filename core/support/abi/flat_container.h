@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Writing the flat container (abi/kernel.h): sections gathered, then laid out with their header.
+// Writes the flat container (abi/kernel.h): collects sections, then lays them out after their header.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,21 @@
 
 namespace ferrite::core {
 
-/// The sections of one container, in the order in which they are added. Elements are plain data without padding.
+/// The sections of one container, in the order in which they are added. Elements are plain data without
+/// padding.
 class FlatContainer {
  public:
-  /// A semantic section must be understood by readers and counts for entry().
+  /// Adds a section. Readers must understand a semantic section, and entry() hashes it.
   template <class T>
   void add(uint32_t kind, bool semantic, const std::vector<T>& elements) {
     add(kind, semantic, elements.data(), elements.size(), sizeof(T));
   }
 
-  /// The whole container: header, section table, sections from multiples of 8 on. `features`: bits that a reader must
-  /// understand.
+  /// The whole container: header, section table, and sections at multiples of 8 bytes. `features`: bits that
+  /// a reader must understand.
   std::vector<std::byte> bytes(uint32_t content, uint64_t features = 0) const;
 
-  /// "k_" and the hash of the semantic sections' contents, not of where they lie.
+  /// "k_" and the hash of the contents of the semantic sections. Their offsets are not hashed.
   std::string entry() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tables of host functions as callbacks get them: lent for one callback and one thread.
+// Tables of host functions that a callback receives: valid during one callback and on one thread.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,13 @@
 
 namespace ferrite::core {
 
-/// A table whose `self` leads to an owner for as long as this lives. The memory behind the table stays for good: a plugin that
-/// kept it, or calls it from a thread of its own, gets an error (FE-P62, FE-P63) and not undefined behaviour.
+/// Lends a table: `self` leads to an owner while this object lives. The memory of the table is never freed: a
+/// plugin that keeps it, or calls it from its own thread, gets an error (FE-P62, FE-P63) instead of undefined
+/// behaviour.
 template <class Table, class Owner>
 class Loan {
  public:
-  /// The functions are `table`'s; its `self` is set here. The calling thread may use them.
+  /// Copies the functions of `table` and sets `self`. Only the calling thread may use the copy.
   Loan(Owner* owner, const Table& table) : record_(Recycled<Record>::take()) {
     record_->table = table;
     record_->table.self = record_;
@@ -33,7 +34,7 @@ class Loan {
 
   const Table* table() const { return &record_->table; }
 
-  /// The owner for a slot that was called with this `self`. Null, and `status` set, where the call is refused.
+  /// The owner, for a slot called with this `self`. Null, with `status` set, if the call is refused.
   static Owner* owner_of(void* self, fe_call* call, int32_t& status) {
     auto* record = static_cast<Record*>(self);
     Owner* owner = record ? record->owner.load() : nullptr;
@@ -50,16 +51,16 @@ class Loan {
     status = abi::report(call, other_thread());
     return nullptr;
   }
-  /// The same for owners whose callback may take only so long: refused as well once their deadline() has passed (FE-M21).
+  /// As owner_of(), for an owner whose callback has a time limit: also refused after its deadline() (FE-M21).
   static Owner* owner_in_time(void* self, fe_call* call, int32_t& status) {
     Owner* owner = owner_of(self, call, status);
     if (!owner || !owner->deadline().passed()) return owner;
     status = abi::report(call, owner->deadline().check().error());
     return nullptr;
   }
-  /// The owner of a table that is lent now.
+  /// The owner of a table that is currently lent.
   static Owner& owner_of(const Table& table) { return *static_cast<Record*>(table.self)->owner.load(); }
-  /// FE-P63 where another thread called.
+  /// FE-P63 if another thread called a function of the table.
   Result<void> check() const {
     if (record_->elsewhere.load()) return other_thread();
     return {};

@@ -7,8 +7,9 @@
 
 namespace ferrite::core {
 
-/// Records of one type. Those that were given back are taken again in that order, and only once `rest` others wait: a pointer
-/// that was kept leads to a record that is over, and not soon to somebody else's. Any-thread.
+/// Records of one type. Returned records are reused in the order of their return, and only once `rest` others
+/// are waiting. A stale pointer therefore leads to a finished record, and not soon to another owner's.
+/// Any-thread.
 template <class Record>
 class Recycled {
  public:
@@ -27,7 +28,7 @@ class Recycled {
     }
     return new Link();
   }
-  /// `record` came from take().
+  /// Returns a record that came from take().
   static void give(Record* record) {
     auto* link = static_cast<Link*>(record);
     link->next = nullptr;

@@ -8,7 +8,7 @@
 namespace ferrite::core {
 namespace {
 
-/// Calls `transfer` with the rest of the bytes until there is none; false where it fails or comes to an end.
+/// Calls `transfer` until all bytes are transferred; false if a call fails or reaches the end of the file.
 template <class Byte, class Transfer>
 bool transfer_all(std::span<Byte> bytes, uint64_t offset, const Transfer& transfer) {
   while (!bytes.empty()) {

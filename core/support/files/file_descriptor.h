@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Open files of the operating system.
+// RAII for file descriptors, and reads and writes that retry.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ferrite::core {
 
-/// The number of an open file, which is closed with the object. Negative: none.
+/// A file descriptor, closed by the destructor. Negative: none.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int number = -1) : number_(number) {}
@@ -22,16 +22,17 @@ class FileDescriptor {
 
   int get() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  /// The number, which stays open.
+  /// Gives up ownership: returns the descriptor, which stays open.
   int release() { return std::exchange(number_, -1); }
 
  private:
   int number_;
 };
 
-/// Writes all of `bytes` at `offset` of a file, which grows as needed. False, and errno set, where that fails.
+/// Writes all of `bytes` at `offset` of a file, which grows as needed. On failure returns false and sets
+/// errno.
 bool write_at(int file, std::span<const std::byte> bytes, uint64_t offset = 0);
-/// Fills `bytes` from `offset` of a file; false where it is shorter or cannot be read.
+/// Fills `bytes` from `offset` of a file; false if the file is shorter or cannot be read.
 bool read_at(int file, std::span<std::byte> bytes, uint64_t offset = 0);
 
 }  // namespace ferrite::core

@@ -10,7 +10,7 @@
 namespace ferrite::core {
 namespace {
 
-/// The first folder of the path that is not there, or is none; empty where all are.
+/// The first folder of the path that does not exist or is no folder; empty if all exist.
 std::string lacking_folder(const std::filesystem::path& path) {
   std::filesystem::path folder;
   std::error_code failed;

@@ -5,8 +5,8 @@
 
 namespace ferrite::core {
 
-/// Why a file or folder cannot be made, opened or written, by the system's `number` of it (errno), and what to do: "there is no
-/// folder 'out'; make it, or correct the path". Where the number is 0 the system said nothing.
+/// Explains why a file or folder cannot be created, opened or written, and what to do: "there is no folder
+/// 'out'; make it, or correct the path". `number` is the errno of the failed call, 0 if the system gave none.
 std::string file_fault(const std::string& path, int number);
 
 }  // namespace ferrite::core

@@ -24,7 +24,8 @@ fs::path own_folder() {
   Dl_info info{};
   link_map* map = nullptr;
   void* symbol = reinterpret_cast<void*>(&installed_files);
-  // The program itself has an empty name here; its dli_fname would be argv[0], which anybody may set.
+  // For the main program link_map has an empty name, and dli_fname would be argv[0], which the caller of exec
+  // controls.
   if (dladdr1(symbol, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 && map && *map->l_name)
     file = fs::canonical(map->l_name, failed);
   else

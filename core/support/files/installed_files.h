@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The files that a build of Ferrite brings with it.
+// The files that are installed with Ferrite.
 #pragma once
 
 #include <string>
 
 namespace ferrite::core::plugin {
 
-/// Where this build's own files lie: share/ferrite and the built-in plugins, the same in a build tree and installed.
+/// Where the files of this installation are: share/ferrite and the built-in plugins. A build tree has the
+/// same layout.
 struct InstalledFiles {
   std::string default_manifest, plugin_folder;
 };

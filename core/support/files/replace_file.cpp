@@ -24,10 +24,10 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
   const bool replaced_link = links == Links::replaced && fs::is_symlink(given, failed);
   if (const auto there = fs::status(given, failed);
       !replaced_link && fs::exists(there) && !fs::is_regular_file(there))
-    return "what has its name is no regular file";
-  // A link stays, and what it leads to is written, also where that is not there yet.
+    return "the existing path is no regular file";
+  // A link is kept: follow it and write its target, even if the target does not exist yet.
   std::string path = given;
-  constexpr int most_links = 40;  // as the system's own limit
+  constexpr int most_links = 40;  // Linux resolves at most 40 links
   for (int followed = 0; !replaced_link && fs::is_symlink(path, failed); ++followed) {
     if (followed == most_links) return "its links lead nowhere";
     path = (fs::path(path).parent_path() / fs::read_symlink(path, failed)).string();
@@ -40,6 +40,7 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
     bool whole = static_cast<bool>(file);
     uint64_t end = 0;
     for (const auto piece : pieces) {
+      // The name is unique per process and call, so concurrent writers never share a temporary file.
       whole = whole && write_at(file.get(), piece, end);
       end += piece.size();
     }
@@ -53,7 +54,7 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
   return fault;
 }
 
-/// FILE.PROCESS.NUMBER
+/// The form is FILE.PROCESS.NUMBER: strip the two numbers, then compare the suffix.
 bool is_unfinished(std::string_view name, std::string_view suffix) {
   for (int number = 0; number < 2; ++number) {
     const size_t digits = name.size() - (name.find_last_not_of("0123456789") + 1);

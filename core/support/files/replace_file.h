@@ -9,17 +9,18 @@
 
 namespace ferrite::core {
 
-/// What becomes of a link that lies in a file's place.
+/// How to treat a symbolic link with the file's name: write its target, or replace the link.
 enum class Links : uint8_t { followed, replaced };
 
-/// Writes a file of these pieces beside its place and renames it: who reads the file meanwhile has the one before or all of the new
-/// one. Nobody but its owner may write to it. What is there and is no regular file, a device for example, stays and is a fault; a
-/// link stays, and its file is replaced, or goes. Gives why nothing was written, empty where it was; nothing half-written is left. For
-/// several threads and processes at once.
+/// Replaces a file atomically: writes `pieces`, in order, to a temporary file in the same folder and renames
+/// it. Concurrent readers see either all of the old file or all of the new one. Only the owner may write to
+/// the new file. An existing path that is no regular file (a device, for example) is kept, and the call
+/// fails. A link is followed or replaced, as `links` says. Returns the reason of a failure, empty on success;
+/// on failure no temporary file is left. Safe for several threads and processes at a time.
 std::string replace_file(const std::string& path, std::span<const std::span<const std::byte>> pieces,
                          Links links = Links::followed);
 
-/// Whether a name is one that replace_file() gives to what it has not finished of a file whose name ends so.
+/// Whether `name` is a temporary name that replace_file() gives to a file whose final name ends in `suffix`.
 bool is_unfinished(std::string_view name, std::string_view suffix);
 
 }  // namespace ferrite::core

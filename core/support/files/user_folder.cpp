@@ -25,14 +25,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Why what the file or folder holds may be somebody else's word; empty where it is one's own.
+/// Why another user may have written the contents of a file or folder; empty if only this user can.
 std::string foreign(const struct stat& about) {
   if (about.st_uid != geteuid()) return "it belongs to another user";
   if (about.st_mode & (S_IWGRP | S_IWOTH)) return "others may write to it";
   return {};
 }
 
-/// Seconds since the file was made, which its use does not change.
+/// Seconds since the file was created (statx birth time). Unlike the modification time, use does not change
+/// it.
 std::optional<int64_t> age_of(const fs::path& path) {
   struct statx about{};
   if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &about) != 0 ||
@@ -41,7 +42,7 @@ std::optional<int64_t> age_of(const fs::path& path) {
   return time(nullptr) - about.stx_btime.tv_sec;
 }
 
-/// Those whose names are `wanted`, by name.
+/// The files whose names satisfy `wanted`, sorted by name.
 Result<std::vector<File>> files_of(const std::string& folder,
                                    const std::function<bool(std::string_view)>& wanted) {
   std::vector<File> files;
@@ -78,7 +79,7 @@ Result<std::vector<File>> files_of(const std::string& folder,
 }  // namespace
 
 std::string user_folder(std::string_view name) {
-  // Not where another user's rights are at stake: the environment is the caller's.
+  // secure_getenv ignores the environment in set-user-ID programs: there the caller controls it.
   const char* cache = secure_getenv("XDG_CACHE_HOME");
   if (cache && *cache == '/') return fmt::format("{}/ferrite/{}", cache, name);
   const char* home = secure_getenv("HOME");
@@ -98,14 +99,15 @@ std::optional<std::string> read_file(const std::string& path, uint64_t most_byte
     fault = std::move(reason);
     return std::nullopt;
   };
-  // Where a pipe lies in its place nobody waits for what comes out of it. What a link leads to is not what was written here.
+  // O_NONBLOCK: if the path is a pipe, do not wait for a writer. O_NOFOLLOW: this module writes no links, so
+  // a link is not ours.
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (!file)
     return errno == ENOENT ? std::nullopt : refuse(errno == ELOOP ? "it is a link" : std::strerror(errno));
   struct stat about{};
   if (fstat(file.get(), &about) != 0) return refuse(std::strerror(errno));
   if (!S_ISREG(about.st_mode)) return refuse("it is no regular file");
-  // A folder that others cannot write to may have been one that they could.
+  // Check each file too: others may have been able to write to the folder earlier.
   if (auto why = foreign(about); !why.empty()) return refuse(std::move(why));
   if (static_cast<uint64_t>(about.st_size) > most_bytes) return refuse("it is too large");
   std::string contents(static_cast<size_t>(about.st_size), '\0');

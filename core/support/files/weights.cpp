@@ -20,7 +20,7 @@ Error cannot_map(const std::string& path, std::string_view reason) {
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
-  // Without O_NONBLOCK the open of a pipe would wait for a writer.
+  // Without O_NONBLOCK, opening a pipe would wait for a writer.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status;
   if (!file || ::fstat(file.get(), &status) != 0) return cannot_map(path, std::strerror(errno));
@@ -53,7 +53,7 @@ Result<std::shared_ptr<const MappedFile>> WeightStore::map(const std::string& fi
   if (!mapped) {
     const bool beside = !folder_.empty() && !file.starts_with('/');
     auto opened = MappedFile::open(beside ? folder_ + "/" + file : file);
-    // The place is left to the node that reads the weight.
+    // Set no place: the node that reads the weight knows a better one.
     if (!opened)
       return error(opened.error().status, "FE-G40", "cannot read '{}': {}", opened.error().where,
                    opened.error().text);

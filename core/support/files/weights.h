@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Weight files: mapped once each, when a weight in them is first read.
+// Weight files. Each is mapped once, at the first read of a weight in it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace ferrite::core::graph {
 
-/// What a weight is: equal identities hold equal bytes. Comparable, fit for cache keys on this machine.
+/// Identifies a weight: equal identities mean equal bytes. Comparable; valid as a cache key on this machine
+/// only.
 struct WeightIdentity {
   uint64_t device = 0, inode = 0, file_bytes = 0;
   int64_t modified_ns = 0;
@@ -22,17 +23,18 @@ struct WeightIdentity {
   friend auto operator<=>(const WeightIdentity&, const WeightIdentity&) = default;
 };
 
-/// A file mapped read-only for as long as the object lives.
+/// A file, mapped read-only for the lifetime of the object.
 class MappedFile {
  public:
-  /// FE-G40, at the path, where it cannot be read or is no regular file; the text is only the reason.
+  /// FE-G40, placed at the path, if the file cannot be read or is no regular file. The text is only the
+  /// reason.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
-  WeightIdentity identity() const { return identity_; }  ///< with offset 0 and all its bytes
+  WeightIdentity identity() const { return identity_; }  ///< the identity at offset 0, for the whole file
 
  private:
   MappedFile() = default;
@@ -41,13 +43,13 @@ class MappedFile {
   WeightIdentity identity_;
 };
 
-/// The mapped files of a graph and its copies. Thread-safe.
+/// The mapped files of a graph and of its copies. Thread-safe.
 class WeightStore {
  public:
   /// Relative paths are resolved against `folder`; empty is the working directory.
   explicit WeightStore(std::string folder = {}) : folder_(std::move(folder)) {}
 
-  /// FE-G40 where the file cannot be mapped, FE-G41 where the range does not lie in it. The bytes live as long as the
+  /// FE-G40 if the file cannot be mapped, FE-G41 if the range exceeds it. The bytes live as long as the
   /// store.
   Result<std::span<const std::byte>> bytes(const std::string& file, uint64_t offset, uint64_t bytes);
   Result<WeightIdentity> identity(const std::string& file, uint64_t offset, uint64_t bytes);

@@ -11,7 +11,8 @@ namespace ferrite::core::plugin {
 namespace {
 
 constexpr uintmax_t largest_file = 1 << 20;
-/// Tables within tables are read, walked and freed by functions that call themselves.
+/// Limits the parts of a key, and so the nesting of tables: toml++ parses, walks and frees nested tables
+/// recursively, and a hostile file could overflow the stack.
 constexpr size_t longest_key = 64;
 
 std::string position(const std::string& path, const toml::source_region& source) {
@@ -31,13 +32,13 @@ std::string_view type_name(const toml::node& node) {
   }
 }
 
-/// Walks over a text and counts the parts of the key that it is in, those of the keys around it included. It goes as far as the
-/// first syntax error and further: what it finds there is of no matter.
+/// Scans a text and counts the parts of the key at the current position, including the keys of the enclosing
+/// tables. The scan ignores syntax errors and goes on: its result counts only if the text parses.
 class KeyDepth {
  public:
   explicit KeyDepth(std::string_view text) : text_(text) {}
 
-  /// Goes behind the point that makes a key of more than `most` parts; false where there is none.
+  /// Moves past the first dot that gives a key more than `most` parts; false if there is none.
   bool find_longer(size_t most) {
     while (next_ < text_.size()) {
       const char c = text_[next_];
@@ -60,7 +61,7 @@ class KeyDepth {
     return false;
   }
 
-  /// "3:17", in code points, of what it went behind.
+  /// "3:17" (line and column, in code points) of the dot that find_longer() moved past.
   std::string place() const {
     const auto before = text_.substr(0, next_ - 1);
     const auto line = before.substr(before.rfind('\n') + 1);
@@ -85,7 +86,7 @@ class KeyDepth {
         ++next_;
       } else if (lines && text_.substr(next_).starts_with(many)) {
         next_ += 3;
-        // Two more may be the last of the text itself.
+        // A multi-line string may end in up to two quotes of its own before the closing three.
         for (int more = 0; more < 2 && next_ < text_.size() && text_[next_] == quote; ++more) ++next_;
         return;
       } else if (!lines && (c == quote || c == '\n')) {
@@ -175,7 +176,8 @@ TomlTable TomlTable::inner(std::string_view key, const toml::table& table) const
 }
 
 Result<void> TomlTable::check(const KeyTable& keys) const {
-  // A newer schema comes first: what it has more is not unknown, but newer.
+  // Check the schema version first: in a file with a newer schema, unknown keys are expected, and the version
+  // is the useful error.
   for (const auto& key : keys.keys)
     if (key.name == "schema" && has("schema")) FE_CHECK(check_integer(key, *table_.get("schema")));
   std::vector<std::string_view> known;
@@ -192,7 +194,7 @@ Result<void> TomlTable::check(const KeyTable& keys) const {
   }
   for (const auto& key : keys.keys)
     if (key.required() && !has(key.name)) {
-      // A table of the file itself may have begun nowhere.
+      // A table that only has subtables ([a.b] without [a]) has no position of its own.
       auto where = context_.empty() ? path_ + ":1:1" : place(key.name);
       return at(std::move(where),
                 error(FE_EINVALID, "FE-M03", "the key {} is missing; write {} = {}", name_of(key.name),

@@ -2,16 +2,17 @@
 // Reading TOML with coded errors at file:line:col: manifests, descriptors, lock files.
 #pragma once
 
-// The parser asserts what some malformed keys ("[[[") break, and goes on to report them as errors: without the assertions, in
-// every build, and never as assumptions for the optimiser.
+// toml++ asserts on some malformed keys ("[[[") that it reports as errors right afterwards. Disable its
+// assertions in every build; they must not become assumptions for the optimiser either.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(expr) static_cast<void>(0)
 #define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 0  // toml_reader.cpp compiles it
+#define TOML_HEADER_ONLY 0  // toml_reader.cpp compiles the implementation
 #include <toml++/impl/forward_declarations.h>
 #include <toml++/impl/std_string.h>
-// Its tests for whitespace and the like run into "unreachable" for some code points outside of strings: those are in no class.
+// The character classes of toml++ reach "unreachable" for some code points outside strings. Such a code point
+// is in no class, so return false instead.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -32,32 +33,34 @@
 
 namespace ferrite::core::plugin {
 
-/// The text of a small file. FE-M14 where it cannot be read, is no regular file or is larger than 1 MiB.
+/// The contents of a small file. FE-M14 if it cannot be read, is no regular file or is larger than 1 MiB.
 Result<std::string> read_text_file(const std::string& path);
-/// What is wrong, of such an error, without the cure that follows it: whoever names the file has a better one.
+/// The problem part of such an error, without the advice after it: a caller that names the file has better
+/// advice.
 inline std::string_view fault_of(const Error& error) {
   return std::string_view(error.text).substr(0, error.text.find(';'));
 }
 /// FE-M01 for a syntax error, and for keys of more than 64 parts.
 Result<toml::table> parse_toml(std::string_view text, const std::string& path);
 
-/// A string as TOML writes it.
+/// The string in TOML's notation, quoted and escaped.
 std::string toml_string(std::string_view text);
 
-/// One table of a file. check() comes first: what the getters give is then of the type that the key has.
+/// One table of a file. Call check() first: the getters assume that each key has its declared type.
 class TomlTable {
  public:
-  /// `context` is what messages call the table: "", "[plugin.\"acme\"]".
+  /// `context` is the table's name in messages: "", "[plugin.\"acme\"]".
   TomlTable(const toml::table& table, std::string path, std::string context)
       : table_(table), path_(std::move(path)), context_(std::move(context)) {}
 
-  /// The table and all within it against their description. FE-M02 for a key that is not known, with a suggestion; FE-M03 for
-  /// one that is missing, of another type or none of its choices; FE-M17 for an integer out of range; FE-M04 for a newer schema.
+  /// Checks the table and its subtables against their description. FE-M02 for an unknown key, with a
+  /// suggestion; FE-M03 for a missing key, a value of the wrong type or one that is not among its choices;
+  /// FE-M17 for an integer out of range; FE-M04 for a newer schema.
   Result<void> check(const KeyTable& keys) const;
 
   const toml::table& raw() const { return table_; }
   bool has(std::string_view key) const { return table_.contains(key); }
-  /// "file:line:col" of the key's value, of the table itself where there is no such key.
+  /// "file:line:col" of the key's value, or of the table itself if it has no such key.
   std::string place(std::string_view key) const;
   std::string place(const toml::node& node) const;
   std::string key_place(const toml::key& key) const;
@@ -65,12 +68,12 @@ class TomlTable {
   std::optional<std::string> string(std::string_view key) const;
   std::optional<int64_t> integer(std::string_view key) const;
   std::optional<bool> boolean(std::string_view key) const;
-  /// A list of strings, or one string; the places of the elements go to `places` where it is not null.
+  /// A list of strings, or one string. If `places` is not null, it receives the position of each element.
   std::vector<std::string> strings(std::string_view key, std::vector<std::string>* places = nullptr) const;
   std::optional<TomlTable> table(std::string_view key) const;
-  /// The tables in a table, by name.
+  /// The subtables, by name.
   std::vector<std::pair<std::string, TomlTable>> tables(std::string_view key) const;
-  /// The tables of a list.
+  /// The tables of an array of tables.
   std::vector<TomlTable> table_list(std::string_view key) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a library in C offers; it knows nothing of Ferrite.
+// A function of a C library that is independent of Ferrite.
 #ifndef ACME_KERNEL_H
 #define ACME_KERNEL_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// out[r][k] = the greatest of in[r][0] to in[r][k].
+// out[r][k] = the maximum of in[r][0] to in[r][k].
 void running_max(const float* in, float* out, int64_t rows, int64_t columns);
 
 #ifdef __cplusplus

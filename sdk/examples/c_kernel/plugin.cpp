@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// acme.running_max: an op that a C function computes. The host hands contiguous buffers over and calls it once; nothing is fused
-// into it. An op that is a formula is better lowered: see ../fused_activation.
+// acme.running_max: an op that a C function computes. The host passes contiguous buffers and calls the
+// function once; nothing can be fused with it. For an op that is a formula prefer a lowering: see
+// ../fused_activation.
 #include <ferrite/plugin.hpp>
 
 #include "kernel.h"
@@ -9,7 +10,7 @@ namespace {
 
 using namespace ferrite;
 
-/// Buffers: what is read, then what is written, in the order in which lower() names them.
+/// The buffers are those that lower() names: first the ones to read, then the ones to write.
 int32_t call_running_max(void*, fe_call*, const fe_kernel_call_args* args, fe_none*) {
   const auto& in = element<fe_kernel_buffer>(args->buffers, 0);
   const auto& out = element<fe_kernel_buffer>(args->buffers, 1);

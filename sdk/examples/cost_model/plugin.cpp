@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What kernels cost on a device whose launches are dear: the launch itself, and the bytes of the buffers that other kernels see
-// at the memory's bandwidth. Both are the target's numbers, unless the manifest says others. Contractions are left to the
-// compiler.
+// A cost model for a device with expensive launches: the time of the launch, plus the time to move the bytes
+// of the buffers that other kernels see. Launch time and bandwidth are the target's numbers, unless the
+// manifest sets them. Contractions are left to the compiler.
 #include <ferrite/kernel.hpp>
 #include <ferrite/plugin.hpp>
 
@@ -33,7 +33,7 @@ class LaunchAndBytes : public CostModel {
   }
 
  private:
-  const std::optional<double> launch_, bandwidth_;  ///< seconds, bytes a second
+  const std::optional<double> launch_, bandwidth_;  ///< seconds; bytes per second
 };
 
 void add(PluginBuilder& builder, const PluginContext& context) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// softmax with one division a row instead of one an element: exp(x - max) * (1 / sum). For f32; what is declined keeps the
-// decomposition that the op's own plugin gives.
+// softmax with one division per row instead of one per element: exp(x - max) * (1 / sum). For f32 only; if it
+// declines, the op's own decomposition applies.
 #include <ferrite/plugin.hpp>
 
 namespace {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Two activations that exporters write out op by op, each as one op with one lowering.
+// Two activations that exporters write as several ops, each as one op with one lowering.
 //
 // acme.hard_swish   x * clamp(x + shift, 0, 6) / 6, made by the rule below
 // acme.silu         x * sigmoid(x), made by the rule in fusions.fe
-// hardsigmoid       an op of the standard plugin, lowered differently on the CPU
+// hardsigmoid       an op of the standard plugin, with another lowering for the CPU
 #include <ferrite/plugin.hpp>
 
 namespace {
 
 namespace fe = ferrite;
 
-/// Turn x * clamp(x + 3, 0, 6) / 6 into acme.hard_swish(x). The intermediate results must have no other reader.
+/// Turn x * clamp(x + 3, 0, 6) / 6 into acme.hard_swish(x). The intermediate results must have no other use.
 fe::Rule hard_swish() {
   auto x = fe::any("x");
   auto gate = fe::op("clamp")(fe::op("add")(x, 3.0).used_once(), 0.0, 6.0).used_once();
@@ -33,7 +33,8 @@ void lower_silu(fe::Lowering& l) {
   l.pointwise([&](const std::vector<fe::Val>& x) { return x[0] / (fe::exp(-x[0]) + 1.0); });
 }
 
-/// hardsigmoid(x) = max(0, min(1, alpha * x + beta)) as one fused multiply-add and a clamp; f32 alone, or the next lowering.
+/// hardsigmoid(x) = max(0, min(1, alpha * x + beta)) as one fused multiply-add and a clamp. For f32 only;
+/// otherwise the next lowering is tried.
 void lower_hard_sigmoid(fe::Lowering& l) {
   if (l.op.operand(0).dtype != fe::f32) fe::decline("written for f32");
   const double alpha = l.op.attrs.number("alpha"), beta = l.op.attrs.number("beta");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Keeps kernels small, as one wants them to find out which part of a model is slow: what would have more than `most` statements is
-// not fused. Everything else is left to the compiler, which knows what fusions cost.
+// Keeps kernels small, which helps to find the slow part of a model: forbids fusions that would give a kernel
+// more than `most` statements. All other decisions are left to the compiler's cost model.
 #include <ferrite/plugin.hpp>
 
 namespace {
@@ -15,7 +15,7 @@ class SmallKernels : public FusionPolicy {
     const size_t statements = pair.first_group().size() + pair.second_group().size();
     return statements > most_ ? Decision::refuse : Decision::no_opinion;
   }
-  // Small buffers first: they say more about which statements belong together than large ones do.
+  // Try pairs with small buffers first: statements that share one usually belong together.
   std::vector<double> rank(const std::vector<FusionPair>& pairs) const override {
     std::vector<double> scores;
     for (const auto& pair : pairs) scores.push_back(-static_cast<double>(pair.bytes()));

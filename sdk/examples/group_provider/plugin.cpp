@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A provider for the CPU that knows one group and has its own code for it: rows divided by their sums, which the scheduler makes
-// one kernel of two statements. The code is C, compiled to an object, which is what the runtime of the CPU takes.
+// A CPU provider with its own code for a single fused group: rows divided by their sums, which the scheduler
+// fuses to one kernel with two statements. The code is C, compiled to an object file, the form that the CPU's
+// runtime accepts.
 #include <ferrite/kernel.hpp>
 #include <ferrite/plugin.hpp>
 
@@ -18,7 +19,7 @@ struct RowShare {
   int64_t rows, columns;
 };
 
-/// Whether the operation loads row r, column c of the buffer, contiguous f32; null symbols stand for 0.
+/// Whether the operation loads row r, column c of a contiguous f32 buffer; a null symbol means index 0.
 bool loads(const loop::Kernel& kernel, const loop::BodyOp& op, loop::BufferId buffer, const loop::Var* row,
            const loop::Var* column) {
   if (op.code != FE_OP_LOAD || op.a != loop::none || op.buffer != buffer || op.index.size() != 2)
@@ -37,8 +38,9 @@ bool is_matrix(const loop::Buffer& buffer, const RowShare& share) {
          buffer.strides == loop::contiguous_strides(buffer.dims);
 }
 
-/// The group as written at the top of this file:
-///   reduce (r, c) { sum of load in[r, c]; store local[r, 0] }   map (r, c) { store out[r, c] = load in[r, c] / load local[r, 0] }
+/// Matches the group
+///   reduce (r, c) { sum of load in[r, c]; store local[r, 0] }   map (r, c) { store out[r, c] = load in[r, c]
+///   / load local[r, 0] }
 std::optional<RowShare> match(const loop::Kernel& kernel) {
   if (kernel.statements.size() != 2 || kernel.buffers.size() != 3) return std::nullopt;
   const auto &sum = kernel.statements[0], &map = kernel.statements[1];
@@ -72,7 +74,8 @@ RowShare need_match(Bytes bytes) {
   return *share;
 }
 
-/// Tasks are rows. The parameters are those of every entry that the runtime of the CPU launches.
+/// C source of the kernel; a task is a row. The parameters are those of every entry that the CPU's runtime
+/// launches.
 std::string source_of(const RowShare& share, std::string_view entry) {
   const std::string n = std::to_string(share.columns);
   return "void " + std::string(entry) +

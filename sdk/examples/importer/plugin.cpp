@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reads networks of dense layers, files .mlp:
+// Imports networks of dense layers from .mlp files:
 //   inputs N
-//   layer N ACTIVATION       N outputs; ACTIVATION an op of the operator library, or none
+//   layer N ACTIVATION       N outputs; ACTIVATION is an op of the operator library, or none
 //   numbers                  the weights, one row for each input of the layer, then N biases
 #include <ferrite/plugin.hpp>
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace ferrite;
 
-constexpr int64_t largest = 1 << 16;  // of a layer
+constexpr int64_t largest = 1 << 16;  // limit on a layer's inputs or outputs
 
 struct Layer {
   int64_t inputs, outputs;

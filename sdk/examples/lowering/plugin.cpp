@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// gelu by its approximation with tanh, on the CPU and for f32 alone: what is declined falls through to the next lowering, at last
-// to the op's own.
+// gelu by its tanh approximation, for f32 on the CPU. If it declines, the next lowering is tried, finally the
+// op's own.
 #include <ferrite/plugin.hpp>
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sums up the kernels of each compilation in the log, and keeps the rows of the table `kernel` as lines of JSON where a path is
-// given, as tools want them that watch many compilations.
+// Logs a summary of each compilation's kernels. If a path is given, appends the rows of the table `kernel` to
+// that file as lines of JSON, for tools that monitor many compilations.
 #include <ferrite/counted.hpp>
 #include <ferrite/plugin.hpp>
 
@@ -46,7 +46,7 @@ class KernelSums : public MetricSink {
   }
 
  private:
-  /// Columns are found by name: later versions may have more of them.
+  /// Find columns by name: later versions may add columns.
   static int64_t number(const MetricRows& rows, size_t row, std::string_view column) {
     for (size_t k = 0; k < rows.columns(); ++k)
       if (rows.column(k) == column) return std::atoll(std::string(rows.value(row, k)).c_str());

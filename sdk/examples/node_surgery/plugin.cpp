@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Turns several products of one value with constant matrices, as in x Q, x K, x V of attention, into one product with the
-// matrices side by side, and slices of it. Each is one row of edits: make, replace uses, erase.
+// Merges several products of one value with constant matrices, such as x Q, x K, x V in attention, into a
+// single product with the concatenated matrices, and slices of its result. Each edit is one line: make,
+// replace uses, erase.
 #include <ferrite/plugin.hpp>
 
 #include <map>
@@ -35,7 +36,8 @@ void merge(Graph& graph, const std::vector<Node>& products) {
 }
 
 bool merge_products(Graph& graph) {
-  // By the value that they share and the dtype; nodes come in their order, so the first one stands before all others.
+  // Grouped by shared value and dtype. Nodes are visited in order, so the first one of a group precedes the
+  // others.
   std::map<fe_value, std::vector<Node>> by_operand;
   for (Node node : graph.nodes())
     if (has_constant_matrix(node)) by_operand[node.operand(0).handle()].push_back(node);

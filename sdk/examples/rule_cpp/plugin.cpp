@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Turns x / sqrt(y) into x * rsqrt(y) where y is broadcast: a product an element and a division a row. The predicate is C++; the
-// matching is the host's, in any order of commutative operands, as for rules that are text.
+// Turns x / sqrt(y) into x * rsqrt(y) if y is broadcast: one product per element and one division per row.
+// The predicate is C++; the host does the matching, as for rules in text form, including operand orders of
+// commutative ops.
 #include <ferrite/plugin.hpp>
 
 namespace {

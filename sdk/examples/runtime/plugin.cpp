@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A runtime: the device `tape`, which is the host going through a list of steps for each element. A runtime owns memory, modules
-// and launches; what it is to run comes from a provider for its device kind, here one for elementwise kernels of f32.
+// A runtime: the device `tape`, on which the host interprets a list of steps for each element. A runtime owns
+// memory, modules and launches. A provider for its device kind supplies the code, here one for elementwise
+// kernels of f32.
 #include <ferrite/kernel.hpp>
 #include <ferrite/plugin.hpp>
 
@@ -13,15 +14,15 @@ namespace {
 
 using namespace ferrite;
 
-/// `code` as in the body of a statement: FE_OP_LOAD: register `to` = buffer a; FE_OP_CONSTANT: register `to` = value; a
-/// primitive: register `to` = a op b; and store_code: buffer `to` = register a.
+/// `code` is as in a statement's body: FE_OP_LOAD: register `to` = buffer a; FE_OP_CONSTANT: register `to` =
+/// value; a primitive: register `to` = a op b; store_code: buffer `to` = register a.
 struct Step {
   uint32_t code, to, a, b;
   float value;
 };
 constexpr uint32_t store_code = 0xffff;
 
-/// What the device runs for one element after the other.
+/// The steps that the device executes for one element after the other.
 using Tape = std::vector<Step>;
 
 bool elementwise(const loop::Kernel& kernel, loop::BufferId id, const std::vector<index::Expr>& index) {
@@ -59,7 +60,7 @@ Tape tape_of(const loop::Kernel& kernel) {
 class TapeProvider final : public Provider {
  public:
   std::string id() const override { return "tape"; }
-  std::string device_kind() const override { return "tape"; }  // the id of the runtime
+  std::string device_kind() const override { return "tape"; }  // the runtime's id
   std::unique_ptr<Target> open_target(Bytes) override {
     auto target = std::make_unique<Target>();
     target->name = "tape";
@@ -71,7 +72,7 @@ class TapeProvider final : public Provider {
     candidate.name = "tape";
     return {candidate};
   }
-  /// The entry's name, a zero, the steps. A task is an element.
+  /// The blob is the entry's name, a zero byte and the steps. A task is an element.
   CompileResult compile(Target&, const CompileRequest& request) override {
     const auto kernel = read(request.kernel);
     const auto tape = tape_of(kernel);

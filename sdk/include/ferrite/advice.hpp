@@ -19,39 +19,39 @@ inline std::vector<uint32_t> numbers_from(const fe_array& array) {
 }
 }  // namespace detail
 
-/// A statement of the loop program that is being fused.
+/// A statement of the loop program during fusion.
 struct StatementInfo {
   uint32_t kind = 0;             ///< FE_STATEMENT_*
   std::vector<int64_t> extents;  ///< of its loops, parallel ones first
-  uint32_t parallel = 0;         ///< how many of them are parallel
+  uint32_t parallel = 0;         ///< number of parallel loops
   std::vector<uint32_t> reads, writes;
   std::string origin;  ///< names of the model's nodes
-  std::string text;    ///< in the text form
+  std::string text;    ///< its text form
 };
 
-/// What fusion may make one kernel. Valid until the callback returns.
+/// Two statements that fusion may put into one kernel. Valid until the callback returns.
 class FusionPair {
  public:
   FusionPair(const fe_fusion_pair& pair, const fe_loop_api& loops) : pair_(pair), loops_(loops) {}
-  /// Numbers of the statements that share a buffer, in their order.
+  /// The numbers of the two statements, in program order.
   uint32_t first() const { return pair_.first; }
   uint32_t second() const { return pair_.second; }
-  /// FE_NONE32: a pass asked for the pair.
+  /// The number of the shared buffer; FE_NONE32: a pass requested the pair.
   uint32_t buffer() const { return pair_.buffer; }
-  /// Of the buffer.
+  /// The size of the buffer.
   int64_t bytes() const { return pair_.bytes; }
-  /// Both only read it.
+  /// Whether both statements only read the buffer.
   bool only_reads() const { return pair_.flags & FE_FUSION_READS; }
-  // Of FusionPolicy::decide only:
-  /// What becomes of the pair where no policy has an opinion.
+  // Only in FusionPolicy::decide:
+  /// The host's own decision, which holds if no policy has an opinion.
   bool cheaper() const { return pair_.flags & FE_FUSION_CHEAPER; }
-  /// Loops that all statements of the kernel would share.
+  /// The number of loops that all statements of the kernel would share.
   uint32_t shared() const { return pair_.shared; }
-  /// The groups that the statements are in by now.
+  /// The groups to which the statements belong at this point.
   std::vector<uint32_t> first_group() const { return detail::numbers_from(pair_.first_group); }
   std::vector<uint32_t> second_group() const { return detail::numbers_from(pair_.second_group); }
 
-  /// What is known of a statement, by its number.
+  /// The description of a statement, by its number.
   StatementInfo statement(uint32_t number) const {
     auto args = sized<fe_statement_args>();
     args.statement = number;
@@ -78,30 +78,31 @@ enum class Decision : uint32_t {
   refuse = FE_FUSION_REFUSE,
 };
 
-/// Decides which of the legal fusions are made. Any-thread: several models may compile at a time.
+/// Decides which of the legal fusions are made. Any-thread: several models may compile at the same time.
 class FusionPolicy {
  public:
   virtual ~FusionPolicy() = default;
   virtual std::string id() const = 0;
   virtual Decision decide(const FusionPair& pair) const = 0;
-  /// Pairs with higher scores are tried earlier. One score a pair, or none at all: the order stays as it is.
+  /// Scores for the pairs, one each: higher scores are tried earlier. An empty result keeps the order.
   virtual std::vector<double> rank(const std::vector<FusionPair>&) const { return {}; }
 };
 
 struct Cost {
   double seconds = 0;      ///< of one launch
-  double operations = -1;  ///< of scalar primitives; less than 0: not known
-  int64_t bytes = -1;      ///< moved; less than 0: not known
+  double operations = -1;  ///< number of scalar primitives; negative: unknown
+  int64_t bytes = -1;      ///< bytes moved; negative: unknown
 };
 
-/// Says how long kernels take. Any-thread.
+/// Estimates how long kernels take. Any-thread.
 class CostModel {
  public:
   virtual ~CostModel() = default;
   virtual std::string id() const = 0;
-  /// The kind of device that it knows; empty: any.
+  /// The device kind that the model covers; empty: any.
   virtual std::string device() const { return {}; }
-  /// `kernel` is read with ferrite/kernel.hpp; `numbers` are the device's. Nothing: it is not known, and the next model is asked.
+  /// `kernel` is a flat kernel (see ferrite/kernel.hpp); `numbers` are the device's. None: the kernel is
+  /// unknown, and the next model is asked.
   virtual std::optional<Cost> estimate(std::string_view device, Bytes kernel,
                                        const fe_target_numbers& numbers) const = 0;
 };
@@ -122,12 +123,12 @@ class MetricRows {
   const fe_metric_args& args_;
 };
 
-/// Gets the rows of the metric tables. Called by one thread at a time.
+/// Receives the rows of metric tables. Called by one thread at a time.
 class MetricSink {
  public:
   virtual ~MetricSink() = default;
   virtual std::string id() const = 0;
-  /// The tables that it wants; empty: all.
+  /// The tables to receive; empty: all.
   virtual std::vector<std::string> tables() const { return {}; }
   virtual void write(const MetricRows& rows) = 0;
 };

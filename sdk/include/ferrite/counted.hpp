@@ -6,7 +6,7 @@
 
 namespace ferrite::inline v0 {
 
-/// "1 kernel", "2 kernels"; `many` where the plural is no added s.
+/// "1 kernel", "2 kernels". Pass `many` if the plural is not formed by adding an s.
 template <class Count>
 std::string counted(Count count, std::string_view one, std::string_view many = {}) {
   std::string text = std::to_string(count) + " ";

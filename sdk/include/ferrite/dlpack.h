@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The structs of DLPack 1.x that the embedding API exchanges, binary compatible with dlpack/dlpack.h. A program that also
-// uses DLPack's own header includes that one first; this one then adds nothing.
+// The structs of DLPack 1.x that the embedding API exchanges, binary compatible with dlpack/dlpack.h. A
+// program that also uses DLPack's own header must include that one first; this header then adds nothing.
 // Layout and meaning: https://github.com/dmlc/dlpack
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
@@ -21,7 +21,7 @@ typedef struct {
   uint32_t minor;
 } DLPackVersion;
 
-// Numbers of other devices are DLPack's.
+// For other devices see DLPack's own header.
 #ifdef __cplusplus
 typedef enum : int32_t {
 #else
@@ -57,7 +57,7 @@ typedef struct {
   int32_t ndim;
   DLDataType dtype;
   int64_t* shape;    // [ndim]
-  int64_t* strides;  // [ndim] in elements; null: contiguous, the last dim innermost
+  int64_t* strides;  // [ndim] in elements; null: contiguous, row-major
   uint64_t byte_offset;
 } DLTensor;
 

@@ -13,7 +13,7 @@
 
 namespace ferrite::inline v0 {
 
-/// An element type. Open: a value that is not listed here is legal and has no descriptor.
+/// An element type. The enumeration is open: a value that is not listed is legal and has no descriptor.
 enum class DType : uint16_t {
   none = 0,
 #define FE_DTYPE(name, code, ...) name##_ = code,
@@ -43,7 +43,7 @@ inline constexpr auto dtype_table = std::to_array<DTypeInfo>({
 #include "ferrite/dtypes.def"
 });
 
-/// The descriptor, or null for a code that this build does not know.
+/// The descriptor; null for a code that this build does not know.
 constexpr const DTypeInfo* find_dtype(DType dtype) {
   auto code = static_cast<size_t>(dtype);
   return code >= 1 && code <= dtype_table.size() ? &dtype_table[code - 1] : nullptr;
@@ -68,11 +68,11 @@ constexpr int class_of(DType dtype) {
   return info ? info->kind : -1;
 }
 constexpr bool is_float(DType dtype) { return class_of(dtype) == FE_CLASS_FLOAT; }
-/// Whether it is one of the four floats of 8 bits that have a sign and a mantissa.
+/// Whether it is one of the four 8-bit floats with a sign and a mantissa.
 constexpr bool is_f8(DType dtype) {
   return dtype == f8e4m3 || dtype == f8e5m2 || dtype == f8e4m3fnuz || dtype == f8e5m2fnuz;
 }
-/// Whether bodies compute with values of the float type: f64, f32, f16, bf16 and those of 8 bits.
+/// Whether bodies can compute with values of this float type: f64, f32, f16, bf16 and the 8-bit floats.
 constexpr bool is_computable_float(DType dtype) {
   return is_f8(dtype) || (is_float(dtype) && bits_of(dtype) > 8);
 }
@@ -80,7 +80,7 @@ constexpr bool is_integer(DType dtype) {
   return class_of(dtype) == FE_CLASS_INT || class_of(dtype) == FE_CLASS_UINT;
 }
 constexpr bool is_signed(DType dtype) { return class_of(dtype) == FE_CLASS_INT; }
-/// The type that arithmetic on `dtype` is done in: f32 for the smaller floats, the type itself otherwise.
+/// The type used for arithmetic on `dtype`: f32 for smaller floats, otherwise the type itself.
 constexpr DType compute_type(DType dtype) {
   return is_float(dtype) && bits_of(dtype) < 32 ? DType::f32_ : dtype;
 }
@@ -100,8 +100,8 @@ struct PrimInfo {
   std::string_view name;
   int operands;
   int classes;      ///< mask of FE_PRIM_BOOL, FE_PRIM_INT, FE_PRIM_FLOAT
-  bool gives_bool;  ///< the result is bool whatever the operands are
-  int max_ulp;      ///< bound on the f32 error of a backend
+  bool gives_bool;  ///< the result is always bool
+  int max_ulp;      ///< bound on a backend's error for f32, in ulp
 };
 
 namespace detail {
@@ -124,7 +124,7 @@ constexpr const PrimInfo* find_prim(std::string_view name) {
   return nullptr;
 }
 
-/// float -> bf16 bits, round to nearest even, NaN kept quiet.
+/// Converts float to bf16 bits: rounds to nearest even; NaN becomes quiet.
 constexpr uint16_t bf16_bits(float value) {
   auto bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
@@ -132,7 +132,7 @@ constexpr uint16_t bf16_bits(float value) {
 }
 constexpr float bf16_value(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-/// float -> IEEE half bits, round to nearest even.
+/// Converts float to IEEE half bits: rounds to nearest even.
 constexpr uint16_t f16_bits(float value) {
   auto bits = std::bit_cast<uint32_t>(value);
   auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
@@ -162,14 +162,15 @@ constexpr float f16_value(uint16_t bits) {
   return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
 }
 
-/// How a float of 8 bits is encoded, behind its sign.
+/// The encoding of an 8-bit float, apart from its sign.
 struct F8Format {
   int mantissa;
   int bias;
-  uint8_t last;  ///< the last magnitude that is no NaN: infinity, or the largest number of a form without one
-  uint8_t overflow;  ///< what takes the place of anything beyond the largest number
+  /// The largest magnitude that is no NaN: infinity, or the largest number of a format without it.
+  uint8_t last;
+  uint8_t overflow;  ///< the magnitude for values beyond the largest number
   uint8_t nan;
-  bool one_zero;  ///< the bits of -0 are the only NaN
+  bool one_zero;  ///< there is no -0: its bits are the only NaN
 };
 constexpr F8Format f8_format(DType dtype) {
   const auto& info = *find_dtype(dtype);
@@ -179,8 +180,8 @@ constexpr F8Format f8_format(DType dtype) {
   return {info.mantissa, bias, 0x7c, 0x7c, 0x7e, false};
 }
 
-/// float -> the bits of a float of 8 bits, round to nearest even; what is too large becomes infinite or, in a form without
-/// infinities, NaN.
+/// Converts float to the bits of an 8-bit float: rounds to nearest even. An overflow becomes infinite or, in
+/// a format without infinities, NaN.
 constexpr uint8_t f8_bits(DType dtype, float value) {
   const F8Format format = f8_format(dtype);
   const auto bits = std::bit_cast<uint32_t>(value);
@@ -190,7 +191,8 @@ constexpr uint8_t f8_bits(DType dtype, float value) {
   const auto rebias = static_cast<uint32_t>(127 - format.bias) << 23;
   uint32_t result = 0;
   if (magnitude < rebias + 0x800000u) {
-    // Below the smallest normal number: added to one whose last place is that of the denormals.
+    // Below the smallest normal number: add a number whose last place equals that of the denormals, so that
+    // the addition rounds.
     const uint32_t unit = rebias + (static_cast<uint32_t>(shift + 1) << 23);
     const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(unit);
     result = std::bit_cast<uint32_t>(sum) - unit;
@@ -211,19 +213,20 @@ constexpr float f8_value(DType dtype, uint8_t bits) {
   const int shift = 23 - format.mantissa;
   const auto least = static_cast<uint32_t>(128 - format.bias) << 23;  // the smallest normal number
   const uint32_t normal = least - 0x800000u + (magnitude << shift);
-  // A denormal has no leading 1, which an exponent adds and a difference takes away.
+  // A denormal has no leading 1. Build a normal number with the same mantissa, then subtract the leading 1.
   const float value = normal >= least
                           ? std::bit_cast<float>(normal)
                           : std::bit_cast<float>(least + (magnitude << shift)) - std::bit_cast<float>(least);
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
 }
-/// The largest finite value of a float of 8 bits.
+/// The largest finite value of an 8-bit float.
 constexpr float f8_largest(DType dtype) {
   const F8Format format = f8_format(dtype);
   return f8_value(dtype, format.last == format.overflow ? format.last - 1 : format.last);
 }
 
-/// A float that rounds to the same narrower value as `value` does: the truncation with its last bit set unless exact.
+/// Rounds to odd: truncates, and sets the last bit if inexact. Rounding the result to a narrower type then
+/// gives the same as rounding `value` directly.
 constexpr float round_to_odd(double value) {
   const auto nearest = static_cast<float>(value);
   if (value != value || static_cast<double>(nearest) == value) return nearest;
@@ -233,7 +236,7 @@ constexpr float round_to_odd(double value) {
   return std::bit_cast<float>(bits | 1u);
 }
 
-/// The bits of a value of a type that bodies compute with, rounded once, to nearest even.
+/// The bits of a value in a type that bodies compute with. Rounds only once, to nearest even.
 constexpr uint64_t float_bits(DType dtype, double value) {
   switch (dtype) {
     case DType::f16_: return f16_bits(round_to_odd(value));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Libraries that a plugin opens when it needs them, instead of being linked to them: drivers, and vendors' kernels.
+// Libraries that a plugin loads at run time instead of linking them: drivers, and vendors' kernels.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,8 +9,8 @@
 
 namespace ferrite::inline v0 {
 
-/// The first of some libraries that there is; it stays open. What is wrong where there is none, or where it lacks a function, is the
-/// plugin's to say. Any-thread once it is made.
+/// The first available library of a list; it stays open. If none is available, or it lacks a function, the
+/// plugin must report that. Any-thread after construction.
 class DynamicLibrary {
  public:
   explicit DynamicLibrary(std::span<const std::string> names) {
@@ -25,11 +25,11 @@ class DynamicLibrary {
     }
   }
   bool is_open() const { return handle_ != nullptr; }
-  /// Of the one that was opened.
+  /// The name of the opened library.
   const std::string& name() const { return name_; }
-  /// Why none was, with each one's name.
+  /// Why no library could be opened, with the name of each.
   const std::string& reasons() const { return reasons_; }
-  /// A function of an open library, or of one that it depends on; null where there is none.
+  /// A function of the opened library or of its dependencies; null if there is none.
   void* symbol(const char* name) const { return dlsym(handle_, name); }
 
  private:

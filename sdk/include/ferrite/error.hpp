@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Errors inside a plugin: exceptions, which the SDK's trampolines turn into coded errors at the boundary.
+// Errors inside a plugin: exceptions, which the SDK's trampolines convert to error codes at the boundary.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ template <class... Parts>
 [[noreturn]] void fail(std::string_view code, const Parts&... parts) {
   throw Failure(FE_EINVALID, std::string(code), detail::concatenate(parts...));
 }
-/// Declines: the host falls through to the next lowering, provider or candidate, and keeps the reason.
+/// Declines: the host tries the next lowering, provider or candidate, and records the reason.
 template <class... Parts>
 [[noreturn]] void decline(const Parts&... parts) {
   throw Failure(FE_EUNSUPPORTED, "FE-P20", detail::concatenate(parts...));
@@ -55,7 +55,7 @@ inline std::string_view from_abi(fe_string text) {
 
 namespace detail {
 
-/// Runs `body` and turns whatever it throws into a status and an error text. Every trampoline goes through here.
+/// Runs `body` and converts any exception to a status and an error text. Every trampoline uses this.
 template <class Body>
 int32_t guarded(fe_call* call, Body&& body) noexcept {
   auto report = [&](int32_t status, std::string_view code, std::string_view text) {
@@ -76,7 +76,7 @@ int32_t guarded(fe_call* call, Body&& body) noexcept {
   }
 }
 
-/// A call whose error text stays here: for calling host slots from a plugin.
+/// A call that keeps its error text, for calling the host's slots from a plugin.
 struct HostCall {
   fe_call call{};
   std::string code, text;
@@ -90,7 +90,7 @@ struct HostCall {
     call.cancelled = [](void*) { return 0; };
   }
   HostCall(const HostCall&) = delete;
-  /// Throws what the host refused.
+  /// Throws if the host returned an error.
   void check(int32_t status) {
     if (status != FE_OK)
       throw Failure(status, code.empty() ? "FE-P21" : code,
@@ -100,7 +100,7 @@ struct HostCall {
 
 }  // namespace detail
 
-/// Calls slot(self, call, &args, &out) of a host table and throws on failure; a null slot is a decline.
+/// Calls slot(self, call, &args, &out) of a host table. Throws on an error; a null slot counts as a decline.
 template <class Table, class Slot, class Args, class Out>
 void call_host(const Table& table, Slot slot, const Args& args, Out& out) {
   detail::HostCall call;
@@ -108,7 +108,7 @@ void call_host(const Table& table, Slot slot, const Args& args, Out& out) {
   call.check(slot(table.self, &call.call, &args, &out));
 }
 
-/// A struct of the ABI, zeroed, with its size set.
+/// A zeroed struct of the ABI with its size set.
 template <class T>
 T sized() {
   T value{};
@@ -116,7 +116,8 @@ T sized() {
   return value;
 }
 
-/// Arguments that the host may have filled at a smaller size, as it does where it is older: the rest is zero.
+/// A copy of the arguments at this side's size. An older host passes smaller structs; the missing fields are
+/// zero.
 template <class T>
 T at_own_size(const T* given) {
   auto value = sized<T>();
@@ -130,7 +131,7 @@ template <class T>
 fe_array to_array(const T* data, size_t count) {
   return {data, count, sizeof(T)};
 }
-/// Element k of a borrowed array; the stride may exceed sizeof(T) when the other side's struct is longer.
+/// Element k of a borrowed array. The stride may exceed sizeof(T) if the other side's struct is longer.
 template <class T>
 const T& element(const fe_array& array, size_t k) {
   return *reinterpret_cast<const T*>(static_cast<const char*>(array.data) + k * array.stride);

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The embedding API: load a model, bind tensors, run, read results. C11; ferrite.hpp is a C++ wrapper over it.
+// The embedding API: load a model, bind tensors, run, read results. C11; ferrite.hpp is a C++ wrapper over
+// it.
 //
 //   ferrite_session* session;  ferrite_session_open(NULL, &session);
 //   ferrite_model* model;      ferrite_model_load(session, "model.onnx", &model);
 //   ferrite_run(model, inputs, 1, outputs, 1);
 //
 // Rules that hold for every function:
-//  - what fails returns a FERRITE_E* class; ferrite_last_error() then gives code, text and place. Exceptions and signals are
-//    not used. Output arguments are written on success only.
-//  - structs begin with `size`, which the caller sets to sizeof the struct; what the caller's struct lacks takes its default.
-//  - strings are UTF-8 and NUL-terminated. Pointers that a function gives live as long as the object they came from, unless
-//    it says otherwise.
-//  - threads: every function may be called from any thread; calls on one model may run at the same time. A close or free
-//    function must not run beside another call on the same object. A session is closed after its models are freed.
+//  - A function that fails returns a FERRITE_E* class; ferrite_last_error() then gives code, text and place.
+//    Exceptions and signals are not used. Output arguments are written on success only.
+//  - Structs begin with `size`, which the caller sets to sizeof the struct. Fields beyond the caller's size
+//    take their defaults.
+//  - Strings are UTF-8 and NUL-terminated. A pointer that a function returns lives as long as the object it
+//    came from, unless the function's comment says otherwise.
+//  - Threads: every function may be called from any thread, and calls on one model may run concurrently. A
+//    close or free function must not run concurrently with another call on the same object. Close a session
+//    after freeing its models.
 #ifndef FERRITE_FERRITE_H
 #define FERRITE_FERRITE_H
 
@@ -32,43 +35,47 @@ extern "C" {
 #endif
 
 #define FERRITE_OK 0
-#define FERRITE_EUNSUPPORTED 1  // the model needs something that no enabled plugin offers
-#define FERRITE_EINVALID 2      // bad input; the place says where
-#define FERRITE_EINTERNAL 3     // a defect in Ferrite or a plugin
+#define FERRITE_EUNSUPPORTED 1  // the model needs a feature that no enabled plugin provides
+#define FERRITE_EINVALID 2      // invalid input; the error's place says where
+#define FERRITE_EINTERNAL 3     // a defect in Ferrite or in a plugin
 #define FERRITE_ENOMEM 4
 #define FERRITE_EDEVICE 5
 
-// The loaded plugins of a pipeline and its devices. Opaque.
+// A session: the loaded plugins of a pipeline, and its devices. Opaque.
 typedef struct ferrite_session ferrite_session;
-// A model or a package, with the programs that were compiled for it. Opaque.
+// A model or a package, with the programs compiled for it. Opaque.
 typedef struct ferrite_model ferrite_model;
 
 // The version of the library, as "0.1.0". The string is constant.
 FERRITE_API const char* ferrite_version(void);
 
-// The description of a failure; ferrite_last_error() fills it.
+// The description of a failure, filled by ferrite_last_error().
 typedef struct ferrite_error {
   uint64_t size;
   int32_t status;  // FERRITE_E*
   int32_t reserved;
   const char* code;   // "FE-X04"
-  const char* text;   // what is wrong and what to do
-  const char* where;  // file:line:col, a node, a plugin; may be empty
+  const char* text;   // what is wrong, and what to do about it
+  const char* where;  // file:line:col, a node or a plugin; may be empty
 } ferrite_error;
-// The error of the calling thread's last failed call. The strings live until this thread's next failing call.
+// Gives the error of the calling thread's last failed call. Its strings live until this thread's next failed
+// call.
 FERRITE_API void ferrite_last_error(ferrite_error* out);
 
-// Memory of devices from the program's own pool instead of their runtimes': arenas, weights, results. Its functions are called from
-// any thread. It lives until the session is closed and the tensors that runs made in it are ended.
+// Provides device memory (arenas, weights, results) from the program's own pool instead of the devices'
+// runtimes. The functions are called from any thread. The allocator must live until the session is closed and
+// all tensors that its runs made are released.
 typedef struct ferrite_allocator {
   uint64_t size;
   void* self;
-  int32_t device_type;  // DLPack's number of the devices that it serves; 0: all, with the host (kDLCPU)
+  int32_t device_type;  // DLPack's type of the devices that it serves; 0: all, including the host (kDLCPU)
   uint32_t reserved;
-  // `bytes` of the device's memory, aligned to `alignment`, a power of two; null where there is none. `stream`: of the driver, whose
-  // work uses the memory from here on, so that it may be what earlier work in the same stream used; null: the device has no streams.
+  // Allocates `bytes` of the device's memory, aligned to `alignment`, a power of two; returns null if memory
+  // is short. `stream`: the stream of the device's driver whose work will use the memory, so memory whose
+  // last use is earlier work in that stream may be reused; null: the device has no streams.
   void* (*alloc)(void* self, DLDevice device, uint64_t bytes, uint64_t alignment, void* stream);
-  // What alloc gave, with the same device, bytes and stream. Work that used it is done, or given to that stream.
+  // Frees memory from alloc, with the same device, bytes and stream. The work that used it is finished or
+  // queued in that stream.
   void (*free)(void* self, DLDevice device, void* data, uint64_t bytes, void* stream);
 } ferrite_allocator;
 
@@ -76,27 +83,28 @@ typedef struct ferrite_allocator {
 typedef struct ferrite_session_options {
   uint64_t size;
   const char* manifest;        // a pipeline manifest (TOML); null: the default pipeline
-  const char* const* plugins;  // [plugin_count] libraries, descriptors or folders that are enabled as well
+  const char* const* plugins;  // [plugin_count]: more libraries, descriptors or folders of plugins to enable
   uint64_t plugin_count;
-  const char* device;   // "cpu", "interpreter", ...; null: what the manifest says
-  int64_t threads;      // workers; 0: what the manifest says, else the machine's processors
-  const char* log;      // channels as of `ferrite --log`; null: none. Process-wide.
-  const char* profile;  // [profile.NAME] of the manifest that is put over the rest; null: none
-  uint32_t
-      safe_mode;  // not 0: the built-in plugins of the default pipeline, without manifest, profile and plugins
+  const char* device;   // "cpu", "interpreter", ...; null: as in the manifest
+  int64_t threads;      // number of workers; 0: as in the manifest, else one per processor
+  const char* log;      // log channels as for `ferrite --log`; null: none. Process-wide.
+  const char* profile;  // the manifest's [profile.NAME], which overrides its other settings; null: none
+  // Non-zero: only the built-in plugins of the default pipeline, without manifest, profile and plugins.
+  uint32_t safe_mode;
   uint32_t reserved;
-  const ferrite_allocator* allocator;  // copied; null: the devices' runtimes
+  const ferrite_allocator* allocator;  // copied; null: the runtimes allocate
 } ferrite_session_options;
-// Loads the pipeline's plugins. `options` may be null. Takes some 10 ms; one session serves any number of models.
+// Opens a session and loads the pipeline's plugins. `options` may be null. Takes about 10 ms; one session
+// serves any number of models.
 FERRITE_API int32_t ferrite_session_open(const ferrite_session_options* options, ferrite_session** out);
-// Closes a session, of which no model is left. Null is allowed.
+// Closes a session whose models have all been freed. Null is allowed.
 FERRITE_API void ferrite_session_close(ferrite_session* session);
-// The device in whose memory a run can read and write tensors beside the host's: the first of the session's devices. kDLCPU where
-// that one works on the host's memory.
+// The device whose memory tensors of runs may use, besides the host's: the session's first device. kDLCPU if
+// that device works in the host's memory.
 FERRITE_API int32_t ferrite_session_device(ferrite_session* session, DLDevice* out);
 
-// Opens a model by its file's extension (.onnx, .fe, ...) and reads its signature. Nothing is compiled yet; of a
-// package (.fepkg) nothing ever is.
+// Opens a model; the file's extension (.onnx, .fe, ...) selects the importer. Reads the signature only and
+// compiles nothing. A package (.fepkg) is never compiled.
 FERRITE_API int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out);
 // Frees a model and its programs. Null is allowed.
 FERRITE_API void ferrite_model_free(ferrite_model* model);
@@ -106,45 +114,50 @@ typedef struct ferrite_port {
   uint64_t size;
   const char* name;
   const char* dtype_name;        // "f32", "bf16", "i64", "bool", ...
-  DLDataType dtype;              // code 255: DLPack has none for it
+  DLDataType dtype;              // code 255: DLPack has no such type
   int32_t rank;                  // -1: unknown
   const int64_t* dims;           // [rank]; -1: not fixed
-  const char* const* dim_names;  // [rank]; names of dims that are not fixed, "" where they have none
+  const char* const* dim_names;  // [rank]; names of dims that are not fixed, "" if they have none
 } ferrite_port;
 // The number of inputs that the model declares.
 FERRITE_API uint64_t ferrite_model_input_count(const ferrite_model* model);
 // The number of outputs that the model declares.
 FERRITE_API uint64_t ferrite_model_output_count(const ferrite_model* model);
-// Describes input `index`, counted from 0; FERRITE_EINVALID where there is none.
+// Describes input `index`, counted from 0; FERRITE_EINVALID if there is no such input.
 FERRITE_API int32_t ferrite_model_input(const ferrite_model* model, uint64_t index, ferrite_port* out);
-// Describes output `index`, counted from 0; FERRITE_EINVALID where there is none.
+// Describes output `index`, counted from 0; FERRITE_EINVALID if there is no such output.
 FERRITE_API int32_t ferrite_model_output(const ferrite_model* model, uint64_t index, ferrite_port* out);
 
-// Runs the model on `inputs`, in the order of its ports. A program is compiled for each new combination of input shapes, which
-// takes up to seconds, and kept. Tensors lie in host memory (kDLCPU) or in the memory of ferrite_session_device(); what produces
-// their contents is done. In host memory strided inputs are copied, contiguous ones are read in place; a device's are contiguous, and
-// copied where they are not aligned to 64 bytes. Where some are the device's and some the host's, the latter are copied.
-// Output tensors are the caller's: dtype and shape must be those of the result and the memory contiguous.
-// Outputs must not overlap inputs or each other.
+// Runs the model on `inputs`, in the order of its ports. For each new combination of input shapes a program
+// is compiled, which takes up to seconds, and cached. Tensors are in host memory (kDLCPU) or in the memory of
+// ferrite_session_device(); the work that produces their contents must be finished. In host memory,
+// contiguous inputs are read in place and strided ones are copied. On a device, inputs must be contiguous;
+// they are copied if they are not aligned to 64 bytes. If some tensors are on the device and others on the
+// host, the latter are copied.
+// Output tensors belong to the caller: dtype and shape must be those of the result, and the memory
+// contiguous. Outputs must not overlap inputs or each other.
 FERRITE_API int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
                                 DLTensor* const* outputs, uint64_t output_count);
-// The same, with output tensors made here: outputs[k] is set to a tensor that the caller ends with its deleter.
+// Like ferrite_run, but allocates the outputs: sets outputs[k] to a tensor that the caller releases with its
+// deleter.
 FERRITE_API int32_t ferrite_run_alloc(ferrite_model* model, const DLTensor* const* inputs,
                                       uint64_t input_count, DLManagedTensorVersioned** outputs,
                                       uint64_t output_count);
-// Of one run.
+// Options of one run.
 typedef struct ferrite_run_options {
   uint64_t size;
-  // A stream of the device's driver: the run is done behind what it was given before, and what it is given later behind the run. The
-  // call returns when the work is given to it, where all tensors are the device's and the model checks no indices of its
-  // inputs; what fails of that work later is told by the driver, or by a later call. The stream is kept until the model is freed
-  // and the tensors that were made with it are ended. Null: the run waits for its own work alone, and for no stream.
+  // A stream of the device's driver. The run starts after the work queued on it so far, and later work on it
+  // starts after the run. If all tensors are on the device and the model checks no indices that depend on its
+  // inputs, the call returns as soon as the work is queued; a later failure of that work is reported by the
+  // driver or by a later call. The stream must stay open until the model is freed and the tensors made with
+  // it are released. Null: the run waits for its own work, and for no other stream.
   void* stream;
-  uint32_t outputs_on_device;  // not 0: outputs that are made lie in the memory of ferrite_session_device()
+  // Non-zero: outputs that the run allocates are in the memory of ferrite_session_device().
+  uint32_t outputs_on_device;
   uint32_t reserved;
 } ferrite_run_options;
-// ferrite_run and ferrite_run_alloc with options, which may be null. A tensor that is made on the device is ended when what uses it is done,
-// or, where the run has a stream, when that is given to the same stream.
+// ferrite_run and ferrite_run_alloc with options, which may be null. Release a tensor made on the device when
+// the work that uses it is finished or, if the run had a stream, queued on that stream.
 FERRITE_API int32_t ferrite_run_with(ferrite_model* model, const ferrite_run_options* options,
                                      const DLTensor* const* inputs, uint64_t input_count,
                                      DLTensor* const* outputs, uint64_t output_count);
@@ -152,26 +165,26 @@ FERRITE_API int32_t ferrite_run_with(ferrite_model* model, const ferrite_run_opt
 FERRITE_API int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_run_options* options,
                                            const DLTensor* const* inputs, uint64_t input_count,
                                            DLManagedTensorVersioned** outputs, uint64_t output_count);
-// Compiles for these shapes and the memory that the tensors lie in without running: data may be null.
+// Compiles for these shapes and for the memory of these tensors without running; their data may be null.
 FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs,
                                           uint64_t input_count);
 
-// Of the program that was compiled or run last on this model.
+// Statistics of the program that this model compiled or ran last.
 typedef struct ferrite_stats {
   uint64_t size;
   uint64_t nodes;       // of the imported graph
   uint64_t statements;  // after lowering
-  uint64_t kernels;     // launches of one run
-  double compile_ms;    // from import to link, with load_ms
-  double init_ms;       // constants folded and packed when the program was loaded; in neither of the others
-  double load_ms;       // kernels put into memory; of a package reading it, too
-  double run_ms;        // of the last run; 0 before the first
+  uint64_t kernels;     // launches per run
+  double compile_ms;    // from import to link, including load_ms
+  double init_ms;  // time to fold and pack constants when the program was loaded; not part of the other times
+  double load_ms;  // time to load kernels; for a package also to read it
+  double run_ms;   // duration of the last run; 0 before the first
 } ferrite_stats;
-// FERRITE_EINVALID before anything was compiled.
+// FERRITE_EINVALID if nothing has been compiled yet.
 FERRITE_API int32_t ferrite_model_stats(const ferrite_model* model, ferrite_stats* out);
 
-// The decision ledger of that program as a JSON list of {kind, subject, object, outcome, category, text, score}, given to
-// `write` once.
+// The decision ledger of that program as a JSON list of {kind, subject, object, outcome, category, text,
+// score}. Calls `write` once with the whole text.
 FERRITE_API int32_t ferrite_model_ledger(const ferrite_model* model, void* context,
                                          void (*write)(void* context, const char* text, uint64_t bytes));
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The embedding API in C++: ferrite.h with owners, exceptions and typed tensors. Header only; link Ferrite::ferrite, or Ferrite::runtime for packages alone.
+// The embedding API in C++: ferrite.h with owning objects, exceptions and typed tensors. Header only; link
+// Ferrite::ferrite, or Ferrite::runtime to run packages only.
 //
 //   ferrite::Session session;
 //   ferrite::Model model(session, "model.onnx");
@@ -26,7 +27,7 @@
 
 namespace ferrite::inline v0 {
 
-/// What a failed call throws: what() is "FE-X04 model.onnx: text".
+/// Thrown by a call that fails: what() is "FE-X04 model.onnx: text".
 class Error : public std::exception {
  public:
   Error(int32_t status, std::string code, std::string text, std::string where)
@@ -71,10 +72,12 @@ constexpr DLDataType data_type() {
 
 }  // namespace detail
 
-/// A tensor in the memory of the host or of a device: owned, or a view of memory that outlives it. Copies share the elements.
+/// A tensor in host or device memory: it owns its elements, or is a view of memory that outlives it. Copies
+/// share the elements.
 class Tensor {
  public:
-  /// Takes over what a DLPack producer gave, or the library made; its deleter runs with the last copy.
+  /// Takes ownership of a tensor from a DLPack producer or from the library; its deleter runs with the last
+  /// copy.
   static Tensor adopt(DLManagedTensorVersioned* managed) {
     Tensor tensor;
     tensor.tensor_ = managed->dl_tensor;
@@ -85,7 +88,7 @@ class Tensor {
     tensor.shape_.assign(managed->dl_tensor.shape, managed->dl_tensor.shape + managed->dl_tensor.ndim);
     return tensor;
   }
-  /// A view of `elements`, which must be as many as `shape` says and outlive the tensor and its copies.
+  /// A view of `elements`. Their number must match `shape`, and they must outlive the tensor and its copies.
   template <class T>
   static Tensor view(std::vector<int64_t> shape, std::span<T> elements) {
     using Element = std::remove_const_t<T>;
@@ -93,7 +96,7 @@ class Tensor {
     tensor.check_count(elements.size());
     return tensor;
   }
-  /// A view of contiguous elements in the memory of a device, or of the host.
+  /// A view of contiguous elements in device or host memory.
   template <class T>
   static Tensor view(std::vector<int64_t> shape, T* elements, DLDevice device) {
     using Element = std::remove_const_t<T>;
@@ -104,7 +107,7 @@ class Tensor {
   /// A tensor with a copy of `elements`.
   template <class T>
   static Tensor of(std::vector<int64_t> shape, std::span<const T> elements) {
-    // Not a vector<T>: that of bool has no elements to point to.
+    // A std::vector<bool> has no addressable elements.
     std::shared_ptr<T[]> copy(new T[elements.size() + 1]);
     if (!elements.empty()) std::memcpy(copy.get(), elements.data(), elements.size_bytes());
     Tensor tensor(std::move(shape), detail::data_type<T>(), copy.get());
@@ -115,12 +118,13 @@ class Tensor {
 
   const std::vector<int64_t>& shape() const { return shape_; }
   DLDataType dtype() const { return tensor_.dtype; }
-  DLDevice device() const { return tensor_.device; }  ///< in whose memory; kDLCPU: the host's
+  /// The device whose memory it is in; kDLCPU: the host's.
+  DLDevice device() const { return tensor_.device; }
   void* data() const { return static_cast<char*>(tensor_.data) + tensor_.byte_offset; }
   int64_t count() const {
     return std::accumulate(shape_.begin(), shape_.end(), int64_t{1}, std::multiplies<>());
   }
-  /// The elements, contiguous. Errors FE-X31 where they are of another type than T, FE-X33 where they are not in host memory.
+  /// The contiguous elements. FE-X31 if their type is not T, FE-X33 if they are not in host memory.
   template <class T>
   std::span<const T> elements() const {
     constexpr DLDataType wanted = detail::data_type<T>();
@@ -132,7 +136,7 @@ class Tensor {
                   "the elements are in a device's memory; copy them to the host's", "Tensor::elements");
     return {static_cast<const T*>(data()), static_cast<size_t>(count())};
   }
-  /// As DLPack; valid as long as this object.
+  /// The tensor as DLPack struct; valid as long as this object.
   DLTensor dlpack() const {
     DLTensor result = tensor_;
     result.shape = const_cast<int64_t*>(shape_.data());
@@ -160,22 +164,22 @@ class Tensor {
 
 struct SessionOptions {
   std::string manifest;              ///< a pipeline manifest; empty: the default pipeline
-  std::vector<std::string> plugins;  ///< libraries, descriptors or folders that are enabled as well
-  std::string device;                ///< empty: what the manifest says
-  int64_t threads = 0;               ///< 0: what the manifest says, else the machine's
-  std::string log;                   ///< channels; process-wide
-  std::string profile{};   ///< [profile.NAME] of the manifest that is put over the rest; empty: none
-  bool safe_mode = false;  ///< the built-in plugins only, without manifest, profile and plugins
+  std::vector<std::string> plugins;  ///< more libraries, descriptors or folders of plugins to enable
+  std::string device;                ///< empty: as in the manifest
+  int64_t threads = 0;               ///< number of workers; 0: as in the manifest, else one per processor
+  std::string log;                   ///< log channels; process-wide
+  std::string profile{};   ///< the manifest's [profile.NAME], which overrides its other settings; empty: none
+  bool safe_mode = false;  ///< only the built-in plugins, without manifest, profile and plugins
   const ferrite_allocator* allocator =
-      nullptr;  ///< of devices' memory; its functions outlive all results in it
+      nullptr;  ///< for device memory; its functions must outlive all results that use it
 };
 
 struct RunOptions {
-  void* stream = nullptr;          ///< as of ferrite_run_options; null: the run waits for its work
-  bool outputs_on_device = false;  ///< results in the memory of Session::device()
+  void* stream = nullptr;          ///< as in ferrite_run_options; null: the run waits for its work
+  bool outputs_on_device = false;  ///< results are in the memory of Session::device()
 };
 
-/// The plugins of a pipeline, loaded. Models keep their session alive.
+/// The loaded plugins of a pipeline. Models keep their session alive.
 class Session {
  public:
   explicit Session(const SessionOptions& options = {}) {
@@ -196,7 +200,7 @@ class Session {
     handle_ = std::shared_ptr<ferrite_session>(session, ferrite_session_close);
   }
   ferrite_session* get() const { return handle_.get(); }
-  /// In whose memory a run can read and write tensors beside the host's; kDLCPU: that is all.
+  /// The device whose memory tensors of runs may use, besides the host's; kDLCPU: none.
   DLDevice device() const {
     DLDevice device{};
     detail::check_call(ferrite_session_device(handle_.get(), &device));
@@ -229,7 +233,8 @@ class Model {
   std::vector<Port> inputs() const { return ports(ferrite_model_input_count, ferrite_model_input); }
   std::vector<Port> outputs() const { return ports(ferrite_model_output_count, ferrite_model_output); }
 
-  /// Runs on tensors in the order of inputs(); gives them in the order of outputs(). Compiles for new shapes.
+  /// Runs on tensors in the order of inputs(); returns results in the order of outputs(). Compiles for new
+  /// shapes.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {}) {
     Arguments given(inputs);
     auto wanted = detail::embedding_struct<ferrite_run_options>();
@@ -294,7 +299,7 @@ class Model {
   struct Free {
     void operator()(ferrite_model* model) const { ferrite_model_free(model); }
   };
-  std::shared_ptr<ferrite_session> session_;  // before handle_, so that it goes last
+  std::shared_ptr<ferrite_session> session_;  // before handle_, so that it is destroyed after it
   std::unique_ptr<ferrite_model, Free> handle_;
 };
 

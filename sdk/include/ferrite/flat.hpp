@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The flat container (abi/kernel.h): header and section table, read from bytes that may come from anywhere.
+// The flat container (abi/kernel.h): reads header and section table from untrusted bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,18 @@
 
 namespace ferrite::inline v0::detail {
 
-/// The sections of one container, of any alignment. Nothing is read outside of the bytes, and no more memory is taken than a
-/// constant times their number. The first fault stays.
+/// The sections of a container of any alignment. Reads stay within the bytes, and memory use is at most a
+/// constant times their number. Keeps the first fault.
 class FlatContainer {
  public:
-  static constexpr uint32_t section_kinds = 64;  ///< sections of these numbers and on are not looked at
+  static constexpr uint32_t section_kinds = 64;  ///< sections with this number or above are ignored
 
-  /// `what` names the content in messages: "kernel".
+  /// `what` names the contents in messages: "kernel".
   FlatContainer(std::span<const std::byte> bytes, std::string what) : bytes_(bytes), what_(std::move(what)) {}
 
-  /// Reads header and section table. `known` has a bit for each kind of section that the reader understands; others are skipped,
-  /// or refused where they must be understood. `features`: those of the header that it understands.
+  /// Reads header and section table. `known` has a bit for each section kind that the reader understands.
+  /// Other sections are skipped, or cause a fault if they are marked must-understand. `features`: the header
+  /// features that the reader understands.
   bool open(uint32_t content, uint64_t known, uint64_t features) {
     fe_flat_header header;
     if (bytes_.size() < sizeof header)
@@ -62,7 +63,8 @@ class FlatContainer {
     return true;
   }
 
-  /// The elements of a section, none where it is absent; ones that are longer than T are read as far as T goes.
+  /// The elements of a section; none if it is absent. If the stored elements are longer than T, the rest of
+  /// each is ignored.
   template <class T>
   bool table(uint32_t kind, std::vector<T>& out) {
     const auto& section = sections_[kind];
@@ -74,7 +76,7 @@ class FlatContainer {
     return true;
   }
 
-  /// The contents of a section of single bytes, in place.
+  /// The contents of a section of bytes, in place.
   bool bytes(uint32_t kind, std::span<const std::byte>& out) {
     const auto& section = sections_[kind];
     if (section.count == 0) return true;

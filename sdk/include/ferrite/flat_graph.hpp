@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reads the flat form of a graph (abi/flat_graph.h). The bytes may come from anywhere: everything is checked, nothing is trusted,
-// and no more memory is taken than a constant times their number.
+// Reads the flat form of a graph (abi/flat_graph.h). Safe for untrusted bytes: everything is checked, and
+// memory use is at most a constant times their number.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +24,9 @@ namespace detail {
 class GraphReader;
 }
 
-/// A graph as plain data, read by read_graph(). Values and nodes are numbered from 0 as in the container; what names none is
-/// FE_NONE32. Texts and data point into the container's bytes, lists into the graph itself: both have to stay. Immutable, so that
-/// any thread may read it.
+/// A graph as plain data, read by read_graph(). Values and nodes are numbered from 0 as in the container;
+/// FE_NONE32 is none. Strings and data point into the container's bytes, lists into the graph itself: both
+/// must stay alive. Immutable, so any thread may read it.
 class FlatGraph {
  public:
   struct Size {
@@ -34,7 +34,7 @@ class FlatGraph {
     int64_t lo = 0, hi = 0, divisor = 1, hint = -1;
   };
   struct Guard {
-    uint32_t lhs = 0, rhs = 0, relation = 0;  ///< expressions, FE_RELATION_*
+    uint32_t lhs = 0, rhs = 0, relation = 0;  ///< expression numbers, FE_RELATION_*
     std::string_view by;
   };
   struct Value {
@@ -42,13 +42,13 @@ class FlatGraph {
     DType dtype = DType::none;
     uint16_t layout = FE_LAYOUT_ANY;
     uint32_t device = 0;
-    std::span<const int64_t> dims;    ///< >= 0 a size, < 0 expression -(1 + number)
-    std::span<const int64_t> places;  ///< strides, or pairs of dim and size, by layout
+    std::span<const int64_t> dims;    ///< >= 0: a size; < 0: expression -(1 + dim)
+    std::span<const int64_t> places;  ///< by layout: strides, or pairs of dim and size
     std::string_view tag;
     int64_t offset = 0;
     uint32_t alignment = 0;
-    uint32_t producer = FE_NONE32;  ///< a node; none for inputs and constants
-    uint32_t result = 0;            ///< which of the producer's
+    uint32_t producer = FE_NONE32;  ///< node number; FE_NONE32 for inputs and constants
+    uint32_t result = 0;            ///< its number among the producer's results
 
     bool is_static() const {
       return std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim >= 0; });
@@ -67,7 +67,7 @@ class FlatGraph {
   struct Constant {
     uint32_t kind = FE_CONSTANT_LITERAL;
     bool has_data = false;
-    std::string_view file;  ///< empty: in no file
+    std::string_view file;  ///< empty: not in a file
     uint64_t file_offset = 0, bytes = 0;
     std::span<const std::byte> data;  ///< of any alignment
   };
@@ -84,8 +84,8 @@ class FlatGraph {
   };
   struct Node {
     std::string_view op, origin, made_by;
-    std::span<const uint32_t> operands;     ///< values; FE_NONE32 where an optional one is absent
-    std::span<const Attribute> attributes;  ///< by name
+    std::span<const uint32_t> operands;     ///< value numbers; FE_NONE32 for an absent optional operand
+    std::span<const Attribute> attributes;  ///< sorted by name
     uint32_t first_result = 0, results = 0;
 
     const Attribute* find(std::string_view name) const {
@@ -110,7 +110,7 @@ class FlatGraph {
   std::span<const Output> outputs() const { return outputs_; }
   /// Constant k is value inputs().size() + k.
   std::span<const Constant> constants() const { return constants_; }
-  /// What the value holds, or null where it is no constant.
+  /// The contents of a value; null if it is no constant.
   const Constant* constant(uint32_t value) const {
     const size_t first = inputs_.size();
     return value >= first && value - first < constants_.size() ? &constants_[value - first] : nullptr;
@@ -154,9 +154,11 @@ class GraphReader : FlatContainer {
   static constexpr uint64_t understood = (uint64_t{2} << FE_SECTION_DATA) -
                                          (uint64_t{1} << FE_SECTION_GRAPH) + (1u << FE_SECTION_EXPRS) +
                                          (1u << FE_SECTION_INTS);
-  static constexpr uint32_t max_depth = 256;  // of an expression: what walks it may recurse
+  // Nesting limit of an expression, so that walking one may recurse.
+  static constexpr uint32_t max_depth = 256;
 
-  /// Takes a range out of a pool: inside of it, and no more in all than there is.
+  /// Takes a range of a pool. The range must be within the pool, and all ranges together must not exceed its
+  /// size.
   template <class T>
   bool take(std::span<const T> pool, fe_flat_range range, size_t& left, std::span<const T>& out) {
     if (range.first > pool.size() || range.count > pool.size() - range.first)
@@ -299,8 +301,8 @@ class GraphReader : FlatContainer {
       switch (flat.kind) {
         case FE_ATTR_INT:
         case FE_ATTR_FLOAT: break;
-        case FE_ATTR_BOOL: read = flat.bits <= 1 || fail("a truth value is none"); break;
-        case FE_ATTR_DTYPE: read = flat.bits <= UINT16_MAX || fail("an element type is none"); break;
+        case FE_ATTR_BOOL: read = flat.bits <= 1 || fail("a boolean is neither 0 nor 1"); break;
+        case FE_ATTR_DTYPE: read = flat.bits <= UINT16_MAX || fail("an element type is unknown"); break;
         case FE_ATTR_STRING: read = text(flat.list, to.text); break;
         case FE_ATTR_INTS:
         case FE_ATTR_FLOATS: read = integers(flat.list, to.list); break;
@@ -368,8 +370,9 @@ class GraphReader : FlatContainer {
 
 }  // namespace detail
 
-/// The graph of a flat container of any alignment, or none, with what is wrong in `error` (unless null). The bytes have to outlive
-/// the result. Types and ops are not judged, only that everything named is there. Thread-safe.
+/// Reads the graph in a flat container of any alignment. On a fault returns none and sets `error` (unless
+/// null). The bytes must outlive the result. Only checks that every number refers to an existing item; types
+/// and ops are not checked. Thread-safe.
 inline std::optional<FlatGraph> read_graph(std::span<const std::byte> bytes, std::string* error = nullptr) {
   return detail::GraphReader(bytes).run(error);
 }

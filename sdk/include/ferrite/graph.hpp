@@ -20,7 +20,7 @@ namespace ferrite::inline v0 {
 
 using Dims = std::vector<int64_t>;
 
-/// dtype and dims, dims as fe_dim: negative ones are symbolic.
+/// A dtype and dims. Dims are encoded as fe_dim: negative ones are symbolic.
 struct TensorType {
   DType dtype = DType::none;
   Dims dims;
@@ -36,7 +36,7 @@ struct TensorType {
   static TensorType from(const fe_tensor_type& type) {
     return {static_cast<DType>(type.dtype), Dims(type.dims, type.dims + type.rank)};
   }
-  /// Borrows `dims`.
+  /// The result borrows `dims`.
   fe_tensor_type abi() const {
     auto type = sized<fe_tensor_type>();
     type.dtype = static_cast<fe_dtype>(dtype);
@@ -54,7 +54,7 @@ inline std::string to_string(const TensorType& type) {
   return text + ']';
 }
 
-/// An attribute to give to a new node: attr("axis", 1), attr("perm", Dims{1, 0}), attr("mode", "linear").
+/// An attribute for a new node: attr("axis", 1), attr("perm", Dims{1, 0}), attr("mode", "linear").
 class Attr {
  public:
   using Value = std::variant<int64_t, double, std::string, DType, bool, std::vector<int64_t>,
@@ -63,7 +63,7 @@ class Attr {
   const std::string& name() const { return name_; }
   const Value& value() const { return value_; }
 
-  /// Borrows this object and `strings`.
+  /// The result borrows this object and `strings`.
   fe_attr abi(std::vector<fe_string>& strings) const {
     auto out = sized<fe_attr>();
     out.name = to_abi(name_);
@@ -113,7 +113,7 @@ inline Attr attr(std::string name, std::vector<std::string> value) {
   return {std::move(name), std::move(value)};
 }
 
-/// Attributes as they are read: by name, typed; a missing or wrongly typed one throws.
+/// Reads attributes by name and type. Throws if an attribute is missing or of another type.
 class AttrView {
  public:
   AttrView() = default;
@@ -146,7 +146,7 @@ class AttrView {
     const auto& list = get(name, FE_ATTR_FLOATS).list;
     return {static_cast<const double*>(list.data), list.count};
   }
-  /// All of them, as values to give to another node.
+  /// All attributes, for another node.
   std::vector<Attr> copy() const {
     std::vector<Attr> result;
     for (size_t k = 0; k < attrs_.count; ++k) {
@@ -188,7 +188,7 @@ class AttrView {
   fe_array attrs_{};
 };
 
-/// One op with its operand types, as infer, decompose and lower see it.
+/// An op with its operand types, as infer, decompose and lower receive it.
 class Instance {
  public:
   explicit Instance(const fe_instance& view) : view_(&view), attrs(view.attrs) {}
@@ -220,8 +220,9 @@ class Instance {
 class Graph;
 
 namespace detail {
-/// sized<T>() for the views, which are read for each node and value. Compilers clear what is larger than a few registers by a
-/// string instruction, which takes longer than the call that the view is for; so it is cleared in pieces.
+/// sized<T>() for the views, which are read for every node and value. Compilers clear larger structs by a
+/// string instruction, which takes longer than the host call itself. Clear the struct in small pieces
+/// instead.
 template <class T>
 T sized_view() {
   constexpr size_t piece = 64;
@@ -239,7 +240,7 @@ T sized_view() {
 }
 }  // namespace detail
 
-/// A value of a graph. Cheap to copy; reading goes through the graph.
+/// A value of a graph. Cheap to copy; reads go to the graph.
 class Value {
  public:
   Value() = default;
@@ -258,7 +259,7 @@ class Value {
     return kind == FE_CONSTANT_LITERAL || kind == FE_CONSTANT_WEIGHT;
   }
   inline class Node producer() const;
-  /// The elements of a constant of type T; throws when it is not one.
+  /// The elements of a constant of type T; throws if the value is no such constant.
   template <class T>
   std::vector<T> elements() const {
     auto v = view();
@@ -267,8 +268,8 @@ class Value {
     std::memcpy(result.data(), v.data, result.size() * sizeof(T));
     return result;
   }
-  /// The number that every element of the constant is. None where the value is no constant, its elements differ or it has
-  /// none, and where they are neither integers nor floats of 8 bits or more.
+  /// The number that all elements of the constant equal. None if the value is no constant, is empty, has
+  /// different elements, or has elements other than integers and floats of 8 bits or more.
   std::optional<double> number() const {
     auto v = view();
     const auto dtype = static_cast<DType>(v.type.dtype);
@@ -292,7 +293,7 @@ class Value {
   fe_value handle_ = 0;
 };
 
-/// A node of a graph; stale after it was erased (every access then throws FE_ESTALE).
+/// A node of a graph. Stale after it was erased: every access then throws FE_ESTALE.
 class Node {
  public:
   Node() = default;
@@ -318,7 +319,8 @@ class Node {
   fe_node handle_ = 0;
 };
 
-/// The graph being rewritten, decomposed into or imported into. New nodes go before `insertion` (the end, unless set).
+/// The graph to rewrite, decompose into or import into. New nodes go before `insertion` (by default, to the
+/// end).
 class Graph {
  public:
   explicit Graph(const fe_graph_api* api) : api_(api) {}
@@ -342,8 +344,8 @@ class Graph {
     return out;
   }
 
-  /// Where new nodes go and whose provenance they take: that of `before`, or of all nodes that they stand for, where these are given.
-  /// An origin that was set before is forgotten.
+  /// Sets the insertion point of new nodes and the nodes whose provenance they inherit: `replaced` if given,
+  /// else `before`. Clears an origin that was set earlier.
   void set_insertion(Node before, std::span<const Node> replaced = {}) {
     before_ = like_ = before.handle();
     origin_.clear();
@@ -359,7 +361,7 @@ class Graph {
     for (size_t k = 0; k < count; ++k) made.emplace_back(this, results[k]);
     return made;
   }
-  /// The first result of a new node.
+  /// Makes a node and returns its first result.
   Value make(std::string_view op, std::span<const Value> operands, std::span<const Attr> attrs = {}) {
     fe_value results[most_results];
     if (make_results(op, operands, attrs, results) == 0) fail("FE-G32", op, " has no result");
@@ -373,7 +375,7 @@ class Graph {
     return make(op, std::span(operands), std::span(attrs));
   }
 
-  /// A constant by value; larger ones than 1 KiB are kept by the host as an owned weight.
+  /// Makes a constant by value. The host stores one of more than 1 KiB as a weight in memory.
   Value literal(const TensorType& type, const void* data) {
     auto args = sized<fe_literal_args>();
     args.type = type.abi();
@@ -426,7 +428,7 @@ class Graph {
     auto out = sized<fe_none>();
     call_host(*api_, api_->set_operand, args, out);
   }
-  /// The value as a constant when it depends on constants only and is small enough, else none.
+  /// The value as a constant, if it depends on constants only and is small enough; else none.
   std::optional<Value> evaluate(Value value) {
     auto args = sized<fe_value_args>();
     args.value = value.handle();
@@ -447,7 +449,7 @@ class Graph {
     return result;
   }
 
-  /// The bits of one element, low end first; floats are rounded to the dtype, integers truncated.
+  /// The bits of one element, in the low end. Floats are rounded to the dtype, integers truncated.
   static uint64_t scalar_bits(DType dtype, double value) {
     if (is_computable_float(dtype)) return float_bits(dtype, value);
     switch (dtype) {
@@ -461,7 +463,7 @@ class Graph {
 
  private:
   static constexpr size_t most_results = 64;
-  /// Appends what is new of some names that are comma separated.
+  /// Appends those of the comma-separated names that are new.
   void add_origin(std::string_view names) {
     while (!names.empty()) {
       const std::string_view name = names.substr(0, names.find(','));
@@ -472,7 +474,7 @@ class Graph {
       origin_ += name;
     }
   }
-  /// Makes a node and gives how many results it has, of which `results` gets the handles.
+  /// Makes a node and returns its number of results. `results` receives their handles.
   size_t make_results(std::string_view op, std::span<const Value> operands, std::span<const Attr> attrs,
                       std::span<fe_value, most_results> results) {
     std::vector<std::vector<fe_string>> strings(attrs.size());
@@ -481,7 +483,7 @@ class Graph {
     for (size_t k = 0; k < attrs.size(); ++k) abi_attrs.push_back(attrs[k].abi(strings[k]));
     auto args = sized<fe_make_args>();
     args.op = to_abi(op);
-    // The handles are read where they lie, in the values.
+    // Pass the handles in place: the stride skips the other fields of Value.
     if (!operands.empty()) args.operands = {&operands.front().handle_, operands.size(), sizeof(Value)};
     args.attrs = to_array(abi_attrs.data(), abi_attrs.size());
     args.before = before_;

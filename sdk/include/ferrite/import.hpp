@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reading ops of models that no importer knows: import handlers of plugins, and how an importer asks for them.
-//   import_handler("onnx:com.acme::FusedRope", [](Graph& graph, const ImportNode& node) { ... }).versions(1, 2)
+// Import handlers: read ops of model files that no importer knows. Also the interface with which an importer
+// calls them.
+//   import_handler("onnx:com.acme::FusedRope", [](Graph& graph, const ImportNode& node) { ... }).versions(1,
+//   2)
 #pragma once
 
 #include <algorithm>
@@ -19,8 +21,8 @@
 
 namespace ferrite::inline v0 {
 
-/// The attributes of a node of a model, as the model has them. It remembers which ones were asked for. Throws FE-I23, with the node's
-/// place, where one is missing or of another type than the function that reads it.
+/// The attributes of a model's node. Records which ones are read. Throws FE-I23, with the node's place, if an
+/// attribute is missing or not of the type of the accessor.
 class ImportAttrs {
  public:
   ImportAttrs(fe_array attrs, std::string_view place) : attrs_(attrs), place_(place) {}
@@ -47,7 +49,7 @@ class ImportAttrs {
   std::span<const double> numbers(std::string_view name) const {
     return of_kind(name, FE_ATTR_FLOATS).numbers(name);
   }
-  /// All of them, as values to give to another node; all count as asked for.
+  /// All attributes, for another node; all count as read.
   std::vector<Attr> copy() const {
     auto all = attrs_.copy();
     for (const Attr& attribute : all) ask(attribute.name());
@@ -86,8 +88,9 @@ class ImportAttrs {
   mutable std::vector<std::string> asked_;
 };
 
-/// A node of a model, whatever its format. Valid while the handler runs. It remembers what the handler asks for: an attribute or an
-/// input that it never looks at would change nothing, so the node is refused then (FE-I44).
+/// A node of a model, of any format. Valid while the handler runs. It records which attributes and inputs the
+/// handler reads. An attribute or input that the handler never reads would be ignored silently, so the node
+/// is then refused (FE-I44).
 class ImportNode {
  public:
   ImportNode(Graph& graph, const fe_import_node& node)
@@ -99,10 +102,10 @@ class ImportNode {
 
   /// "onnx:com.acme::FusedRope"
   std::string_view source() const { return from_abi(node_->source); }
-  /// Of the operator set that the op belongs to; 0 where the format has none.
+  /// The version of the op's operator set; 0 if the format has none.
   int64_t version() const { return node_->version; }
   std::string_view name() const { return from_abi(node_->name); }
-  /// "node 'rope' (com.acme.FusedRope, opset 1)": how error texts begin.
+  /// "node 'rope' (com.acme.FusedRope, opset 1)": error texts begin with it.
   std::string_view place() const { return from_abi(node_->place); }
 
   size_t operand_count() const { return node_->operands.count; }
@@ -111,14 +114,15 @@ class ImportNode {
     asked_[k] = true;
     return element<fe_value>(node_->operands, k) != 0;
   }
-  /// Throws FE-I23 where the model leaves operand k out.
+  /// Throws FE-I23 if the model omits operand k.
   Value operand(size_t k) const {
     if (!has(k)) fail("FE-I23", place(), ": input ", k, " is missing");
     return {graph_, element<fe_value>(node_->operands, k)};
   }
-  /// Absent where the model leaves it out.
+  /// Absent if the model omits it.
   Value optional(size_t k) const { return has(k) ? operand(k) : Value(); }
-  /// Operand k as a constant, computed where it follows from constants; nothing where it depends on the model's inputs.
+  /// Operand k as a constant, evaluated if it follows from constants; none if it depends on the model's
+  /// inputs.
   std::optional<Value> constant(size_t k) const {
     const Value value = operand(k);
     if (value.is_constant()) return value;
@@ -126,8 +130,8 @@ class ImportNode {
     return graph_->evaluate(value);
   }
 
-  /// An attribute that is a tensor, as a constant of the graph; absent where the model has none of the name. The others are in
-  /// `attrs`.
+  /// A tensor attribute as a constant of the graph; absent if the model has none of this name. Other
+  /// attributes are in `attrs`.
   Value tensor(std::string_view attribute) const {
     attrs.ask(attribute);
     for (size_t k = 0; k < node_->tensors.count; ++k)
@@ -135,21 +139,23 @@ class ImportNode {
         return {graph_, tensor.value};
     return {};
   }
-  /// What the number of an element type means in an attribute; DType::none: no type that is supported.
+  /// The dtype for a number by which the format's attributes denote an element type; DType::none if it is not
+  /// supported.
   DType element_type(int64_t number) const {
     if (number < 0 || static_cast<uint64_t>(number) >= node_->element_types.count) return DType::none;
     return static_cast<DType>(element<fe_dtype>(node_->element_types, static_cast<size_t>(number)));
   }
 
   size_t result_count() const { return node_->results.count; }
-  /// Whether the model gives result k a name; what it does not need not be made.
+  /// Whether the model uses result k. Unused results need not be computed.
   bool wants(size_t k) const {
     return k < result_count() && element<fe_string>(node_->results, k).length != 0;
   }
 
   const ImportAttrs attrs;
 
-  /// FE-I44 where the node has an attribute or an input that nobody asked for. Called when the handler has made its results.
+  /// Throws FE-I44 if the node has an attribute or an input that was never read. Called after the handler has
+  /// returned its results.
   void refuse_ignored() const {
     for (size_t k = 0; k < node_->attrs.count; ++k) refuse_ignored(element<fe_attr>(node_->attrs, k).name);
     for (size_t k = 0; k < node_->tensors.count; ++k)
@@ -174,17 +180,17 @@ class ImportNode {
   mutable std::vector<bool> asked_;  ///< by operand
 };
 
-/// Adds what the node computes and gives its results in order; trailing ones that are not wanted may be left out. decline() has the
-/// node read as without the handler.
+/// Adds nodes that compute the model's node and returns its results in order; unused trailing ones may be
+/// omitted. decline() passes the node on to the next reader.
 using ImportFunction = std::function<std::vector<Value>(Graph&, const ImportNode&)>;
 
-/// Reads one op in models of a format; give it to FERRITE_PLUGIN.
+/// Reads one op in models of a format; pass it to FERRITE_PLUGIN.
 struct ImportHandlerDef {
   std::string source;
   ImportFunction import;
   int64_t first = 0, last = std::numeric_limits<int64_t>::max();
 
-  /// Of the op's operator set, both included; without it the handler reads all.
+  /// Versions of the op's operator set, both ends inclusive; by default the handler reads all.
   ImportHandlerDef& versions(int64_t least, int64_t most = std::numeric_limits<int64_t>::max()) {
     first = least;
     last = most;
@@ -195,18 +201,18 @@ inline ImportHandlerDef import_handler(std::string source, ImportFunction functi
   return {std::move(source), std::move(function)};
 }
 
-/// What plugins say of an op.
+/// The plugins' reader for an op.
 struct Reader {
   uint32_t kind = FE_READER_NONE;
   std::string plugin;
-  std::string versions;    ///< those of handlers, where `kind` is none
-  std::string suggestion;  ///< a source op of a similar name, where `kind` is none
+  std::string versions;    ///< if `kind` is none: versions of the op's handlers
+  std::string suggestion;  ///< if `kind` is none: a source op with a similar name
 };
 
-/// The ops that plugins read, for an importer. Of the thread that builds; valid while it does.
+/// The ops that plugins read, for use in an importer. Only on the thread that builds, and while it builds.
 class PluginOps {
  public:
-  /// `api` may be null: no plugin reads any.
+  /// `api` may be null: no plugin reads ops.
   explicit PluginOps(const fe_import_api* api) : api_(api) {}
 
   /// `known`: source ops that the importer reads itself, for suggestions.
@@ -221,7 +227,7 @@ class PluginOps {
     return {out.kind, std::string(from_abi(out.plugin)), std::string(from_abi(out.versions)),
             std::string(from_abi(out.suggestion))};
   }
-  /// The node's results, those that nothing wants perhaps absent. Throws FE-I41 where no plugin reads the node.
+  /// The node's results; unused ones may be absent. Throws FE-I41 if no plugin reads the node.
   std::vector<Value> import_node(Graph& graph, const fe_import_node& node) const {
     auto args = sized<fe_import_args>();
     args.graph = &graph.api();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reads the flat form of a kernel (abi/kernel.h). The bytes may come from anywhere: everything is checked, nothing is
-// trusted, and no more memory is taken than a constant times their number.
+// Reads the flat form of a kernel (abi/kernel.h). Safe for untrusted bytes: everything is checked, and memory
+// use is at most a constant times their number.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,10 @@ class KernelReader : FlatContainer {
   }
 
  private:
-  static constexpr uint64_t understood = (uint64_t{2} << FE_SECTION_STORES) - 2;  // kinds 1 to this one
-  static constexpr uint32_t max_depth = 256;  // of an expression: what walks it may recurse
+  // Bits of section kinds 1 to FE_SECTION_STORES.
+  static constexpr uint64_t understood = (uint64_t{2} << FE_SECTION_STORES) - 2;
+  // Nesting limit of an expression, so that walking one may recurse.
+  static constexpr uint32_t max_depth = 256;
 
   bool symbols(loop::Kernel& kernel) {
     std::vector<fe_flat_kernel> head;
@@ -147,7 +149,7 @@ class KernelReader : FlatContainer {
     return true;
   }
 
-  /// Takes the next elements of a section: statements use theirs in order, each once.
+  /// Takes the next elements of a section: statements own consecutive ranges, in order.
   template <class T>
   bool take(const std::vector<T>& list, uint32_t first, uint32_t count, size_t& used) {
     if (first != used || count > list.size() - used) return fail("the parts of statements are not in order");
@@ -230,8 +232,8 @@ class KernelReader : FlatContainer {
 
 }  // namespace detail
 
-/// The kernel of a flat container of any alignment, or none, with what is wrong in `error` (unless null). Shared variables
-/// have one symbol in all statements. Thread-safe.
+/// Reads the kernel in a flat container of any alignment. On a fault returns none and sets `error` (unless
+/// null). Shared variables have the same symbol in all statements. Thread-safe.
 inline std::optional<loop::Kernel> read_kernel(std::span<const std::byte> bytes,
                                                std::string* error = nullptr) {
   return detail::KernelReader(bytes).run(error);

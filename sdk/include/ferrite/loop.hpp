@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The loop IR in memory: buffers, statements and their bodies. The core's LoopProgram and a backend's Kernel (read from its
-// flat form) are made of the same types, so that one interpreter, one printer and one set of analyses serve both.
+// The loop IR in memory: buffers, statements and their bodies. The core's LoopProgram and a backend's Kernel
+// (read from its flat form) consist of the same types, so that one interpreter, one printer and one set of
+// analyses work on both.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,12 @@ inline constexpr uint32_t none = FE_NONE32;
 using BufferId = uint32_t;  ///< position in the buffer table
 using OpId = uint32_t;      ///< position in Body::ops
 
-/// The layout that a provider asked for: stored dims and each logical coordinate as an expression of packed coordinates, and of the
-/// number of a term where stored elements are sums of several.
+/// The layout that a provider requested: the stored dims, and each logical coordinate as an expression of the
+/// packed coordinates and, if stored elements are sums, of the number of the term.
 struct Packing {
   std::vector<int64_t> dims;
-  int64_t terms = 0;                   ///< of each sum; 0: stored elements are no sums
-  std::vector<index::Symbol> symbols;  ///< one per packed dim, then a term's, in the pool of the program
+  int64_t terms = 0;                   ///< number of terms per sum; 0: stored elements are no sums
+  std::vector<index::Symbol> symbols;  ///< one per packed dim, then the term's, in the program's pool
   std::vector<index::Expr> logical;    ///< one per logical dim
 };
 
@@ -32,9 +33,9 @@ struct Buffer {
   DType dtype = DType::none;
   uint32_t kind = FE_BUFFER_LOCAL;  ///< FE_BUFFER_*
   std::vector<int64_t> dims;        ///< logical
-  std::vector<int64_t> strides;     ///< elements; empty when packed
-  int64_t offset = 0;               ///< elements
-  uint32_t alignment = 64;          ///< bytes of the base pointer
+  std::vector<int64_t> strides;     ///< in elements; empty if packed
+  int64_t offset = 0;               ///< in elements
+  uint32_t alignment = 64;          ///< of the base pointer, in bytes
   std::optional<Packing> packing;
   std::string name;  ///< for listings only
 
@@ -43,7 +44,7 @@ struct Buffer {
     for (int64_t dim : packing ? packing->dims : dims) count *= dim;
     return count;
   }
-  /// Elements from the first to the last one that the strides reach, at least 0.
+  /// The number of elements from the first to the last one that the strides reach; at least 0.
   int64_t extent() const {
     if (packing) return elements();
     int64_t last = 0;
@@ -56,7 +57,7 @@ struct Buffer {
   int64_t bytes() const { return bytes_of(dtype, extent()); }
 };
 
-/// Row-major strides in elements; of dims that no buffer can have, what is too large is the greatest int64_t.
+/// Row-major strides in elements. Saturates at the maximum of int64_t for dims that no buffer can have.
 inline std::vector<int64_t> contiguous_strides(std::span<const int64_t> dims) {
   std::vector<int64_t> strides(dims.size());
   int64_t step = 1;
@@ -79,7 +80,8 @@ struct Var {
   VarKind kind = VarKind::parallel;
 };
 
-/// Codes: a Prim, or one of FE_OP_LOAD, FE_OP_CONSTANT, FE_OP_INDEX, FE_OP_INDIRECT, FE_OP_REDUCED, FE_OP_CARRIED.
+/// `code` is a Prim, or one of FE_OP_LOAD, FE_OP_CONSTANT, FE_OP_INDEX, FE_OP_INDIRECT, FE_OP_REDUCED,
+/// FE_OP_CARRIED.
 struct BodyOp {
   uint16_t code = 0;
   DType dtype = DType::none;  ///< of the result; INDIRECT has none
@@ -87,8 +89,8 @@ struct BodyOp {
   OpId a = none, b = none, c = none;
   BufferId buffer = none;          ///< LOAD
   std::vector<index::Expr> index;  ///< LOAD: one per dim of the buffer; INDEX: one
-  index::Symbol symbol = 0;        ///< INDIRECT: the symbol it binds
-  uint64_t bits = 0;               ///< CONSTANT: bits; INDIRECT: extent; REDUCED, CARRIED: number
+  index::Symbol symbol = 0;        ///< INDIRECT: the symbol it defines
+  uint64_t bits = 0;               ///< CONSTANT: the bits; INDIRECT: the extent; REDUCED, CARRIED: the number
 
   bool is_prim() const { return code < 0x100; }
   Prim prim() const { return static_cast<Prim>(code); }
@@ -115,9 +117,10 @@ struct Store {
   uint32_t mode = FE_STORE_SET;
 };
 
-/// One loop nest: variables (parallel, then reduction, then serial), a body of scalar operations evaluated at each point,
-/// reductions over the reduction variables, stores. Operations that depend on FE_OP_REDUCED form the finish part, evaluated
-/// once for each point of the parallel variables, after the reduction.
+/// One loop nest: variables (parallel, then reduction, then serial), a body of scalar operations that is
+/// evaluated at each point, reductions over the reduction variables, and stores. Operations that depend on
+/// FE_OP_REDUCED form the finish part, evaluated once for each point of the parallel variables, after the
+/// reduction.
 struct Statement {
   uint32_t kind = FE_STATEMENT_MAP;  ///< FE_STATEMENT_*
   std::vector<Var> vars;
@@ -126,8 +129,8 @@ struct Statement {
   std::vector<Carry> carries;
   std::vector<Store> stores;
   uint32_t contract_kind = FE_CONTRACT_GENERIC;  ///< contract: FE_CONTRACT_*
-  /// contract: the two operands, whose product, both cast to its type, reductions[0] sums: loads, or with a prologue what is
-  /// computed of loads.
+  /// contract: the two operands. reductions[0] sums their product, both cast to its type. They are loads or,
+  /// with a prologue, values computed from loads.
   OpId contract_a = none, contract_b = none;
 
   size_t parallel_count() const {
@@ -140,7 +143,7 @@ struct Statement {
       if (var.kind == kind_) return true;
     return false;
   }
-  /// Points of the variables of one kind.
+  /// The number of points of all variables of one kind.
   int64_t points(VarKind kind_) const {
     int64_t count = 1;
     for (const auto& var : vars)
@@ -149,10 +152,10 @@ struct Statement {
   }
 };
 
-/// A fused group: what one kernel computes. `pool` owns every expression of it.
+/// A fused group: the contents of one kernel. `pool` owns all of its expressions.
 struct Kernel {
   index::Pool pool;
-  uint32_t shared = 0;  ///< leading variables that all statements have in common
+  uint32_t shared = 0;  ///< number of leading variables common to all statements
   uint32_t numerics = 0;
   std::vector<Buffer> buffers;
   std::vector<Statement> statements;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Writing lowerings in C++: indices, scalar values and statements over fe_lower_api.
+// Lowerings in C++: indices, scalar values and statements over fe_lower_api.
 #pragma once
 
 #include <functional>
@@ -51,8 +51,8 @@ struct BufferRef {
   TensorType type;
 };
 
-/// Records the statements of one op. Every operation of an Idx or Val goes to the host at once; the host keeps the first
-/// error, so nothing needs checking here. Not thread-safe; lives for one callback.
+/// Records the statements of one op. Every operation on an Idx or Val is sent to the host immediately. The
+/// host keeps the first error, so a lowering needs no checks. Not thread-safe; lives for one callback.
 class Lowering {
  public:
   Lowering(const fe_lower_api* api, const fe_instance& view) : op(view), api_(api) {}
@@ -104,7 +104,7 @@ class Lowering {
     store(buffer, i, body(std::as_const(i)));
     end();
   }
-  /// result 0 [i..] = body(x), x[k] being operand k at i, broadcast to the result.
+  /// result 0 [i..] = body(x), where x[k] is operand k at i, broadcast to the result.
   template <class Body>
   void pointwise(Body&& body) {
     map(0, [&](const Indices& i) {
@@ -117,7 +117,8 @@ class Lowering {
 
   Val load(const BufferRef& buffer, const Indices& index) { return load(buffer, index, Val(), Val()); }
   Val load(size_t operand_number, const Indices& index) { return load(operand(operand_number), index); }
-  /// Loads where `mask` holds and gives `other` elsewhere; the index need only be in range where it holds.
+  /// Loads if `mask` is true and gives `other` otherwise. The index need only be in range where `mask` is
+  /// true.
   Val load(const BufferRef& buffer, const Indices& index, Val mask, Val other) {
     std::vector<fe_index_token> tokens = tokens_of(index);
     auto args = sized<fe_load_args>();
@@ -127,7 +128,8 @@ class Lowering {
     args.other = other.token();
     return {this, token(api_->load, args), buffer.type.dtype};
   }
-  /// Operand k at `index` of a result of higher or equal rank: dims are aligned at the right, dims of size 1 are broadcast.
+  /// Operand k at `index`, an index into a result of the same or higher rank: dims align on the right, and
+  /// dims of size 1 are broadcast.
   Val load_broadcast(size_t k, const Indices& index) {
     auto buffer = operand(k);
     size_t rank = buffer.type.rank();
@@ -164,14 +166,14 @@ class Lowering {
     args.b = b.token();
     return {this, token(api_->index, args)};
   }
-  /// The value of an index expression, for iota, comparisons and masks.
+  /// The value of an index expression: for iota, comparisons and masks.
   Val value(Idx index, DType dtype = DType::i64_) {
     auto args = sized<fe_index_value_args>();
     args.index = index.token();
     args.dtype = static_cast<fe_dtype>(dtype);
     return {this, token(api_->index_value, args), dtype};
   }
-  /// An index from a computed integer; `extent` bounds it, `mode` is FE_INDIRECT_*.
+  /// An index from a computed integer. `extent` bounds it; `mode` is FE_INDIRECT_*.
   Idx indirect(Val value_, int64_t extent, uint32_t mode = FE_INDIRECT_WRAP) {
     auto args = sized<fe_indirect_args>();
     args.value = value_.token();
@@ -202,7 +204,8 @@ class Lowering {
             : accumulator != DType::none ? accumulator
                                          : element_.dtype()};
   }
-  /// The sum of a*b over the reduction variables, a and b being loads (casts of loads): a contract statement.
+  /// The sum of a*b over the reduction variables. a and b are loads or casts of loads. Makes the statement a
+  /// contract.
   Val contract(Val a, Val b, uint32_t kind = FE_CONTRACT_GEMM, DType accumulator = DType::none) {
     auto args = sized<fe_contract_args>();
     args.a = a.token();
@@ -211,7 +214,7 @@ class Lowering {
     args.accumulator = static_cast<fe_dtype>(accumulator);
     return {this, token(api_->contract, args), accumulator != DType::none ? accumulator : a.dtype()};
   }
-  /// State carried over the serial variables.
+  /// A state carried over the serial variables.
   Val carry(DType dtype, double init) {
     auto args = sized<fe_carry_args>();
     args.dtype = static_cast<fe_dtype>(dtype);
@@ -275,7 +278,7 @@ inline Idx operator+(Idx a, int64_t b) { return a + a.lowering()->constant_index
 inline Idx operator-(Idx a, int64_t b) { return a + (-b); }
 inline Idx operator*(Idx a, int64_t b) { return a * a.lowering()->constant_index(b); }
 inline Idx operator-(Idx a, Idx b) { return a + b * -1; }
-/// Rounds towards minus infinity.
+/// Floor division: rounds towards minus infinity.
 inline Idx operator/(Idx a, int64_t b) {
   return a.lowering()->index_op(FE_INDEX_FLOORDIV, a, a.lowering()->constant_index(b));
 }

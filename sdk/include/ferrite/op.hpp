@@ -15,19 +15,21 @@
 
 namespace ferrite::inline v0 {
 
-/// Result types of an op. Throws (fail) when operands or attributes do not fit; `op` has operands and attributes only.
+/// Computes the result types of an op. Throws (fail) if operands or attributes do not fit; `op` has operands
+/// and attributes only.
 using InferFunction = std::function<std::vector<TensorType>(const Instance& op)>;
-/// Records the op's statements; decline() falls through to the next lowering or to the decomposition.
+/// Records the op's statements. decline() makes the host try the next lowering, and finally the
+/// decomposition.
 using LowerFunction = std::function<void(Lowering&)>;
-/// Builds the replacement of the op's results out of other ops.
+/// Builds replacements of the op's results from other ops.
 using DecomposeFunction =
     std::function<std::vector<Value>(Graph&, const Instance& op, std::span<const Value> operands)>;
 
-/// The result type is operand k's.
+/// The result has the type of operand k.
 inline InferFunction same_as(size_t k) {
   return [k](const Instance& op) { return std::vector{op.operand(k)}; };
 }
-/// NumPy broadcasting of two dim lists; throws when they do not fit.
+/// NumPy broadcasting of two lists of dims; throws if they do not fit.
 inline Dims broadcast_dims(std::string_view op, const Dims& a, const Dims& b) {
   const auto shape = [](const Dims& dims) { return to_string(TensorType{DType::none, dims}).substr(1); };
   Dims result(std::max(a.size(), b.size()));
@@ -40,7 +42,8 @@ inline Dims broadcast_dims(std::string_view op, const Dims& a, const Dims& b) {
   }
   return result;
 }
-/// The dtype of the last operand over the broadcast dims of all operands; operands [first_typed, ..) must share the dtype.
+/// The result has the dtype of the last operand and the broadcast dims of all operands; operands
+/// [first_typed, ..) must share that dtype.
 inline std::vector<TensorType> broadcast(const Instance& op) {
   TensorType result = op.operand(0);
   for (size_t k = 1; k < op.operand_count(); ++k) {
@@ -52,7 +55,7 @@ inline std::vector<TensorType> broadcast(const Instance& op) {
   return {result};
 }
 
-/// Collects the description of one op; give it to FERRITE_PLUGIN. Copyable; strings are kept.
+/// Describes one op; pass it to FERRITE_PLUGIN. Copyable; strings are copied.
 class OpDef {
  public:
   explicit OpDef(std::string name) : name_(std::move(name)) {}
@@ -61,7 +64,7 @@ class OpDef {
     doc_ = std::move(text);
     return *this;
   }
-  /// "x", "bias?" for an optional one, "xs..." for a variadic last one.
+  /// "x"; "bias?" is optional; "xs..." is variadic and must be the last one.
   OpDef& operands(std::initializer_list<std::string> names) {
     for (const auto& name : names) {
       uint32_t flags = name.ends_with("?")     ? FE_OPERAND_OPTIONAL
@@ -77,22 +80,23 @@ class OpDef {
   OpDef& operands(Names... names) {
     return operands({std::string(names)...});
   }
-  /// An attribute with its default.
+  /// An attribute with a default.
   OpDef& attr(Attr value, std::string text = {}) {
     attrs_.push_back({std::move(value), false, std::move(text), 0});
     return *this;
   }
-  /// An attribute that must be given; `kind` shows its type by an example value.
+  /// A required attribute; `kind` shows its type by an example value.
   OpDef& required(Attr kind, std::string text = {}) {
     attrs_.push_back({std::move(kind), true, std::move(text), 0});
     return *this;
   }
-  /// The attribute given last names a dim of operand 0, or is a set of such; negative numbers count from the end.
+  /// Declares that the last attribute names a dim, or a set of dims, of operand 0; negative numbers count
+  /// from the end.
   OpDef& axis() {
     attrs_.back().flags |= FE_ATTRIBUTE_AXIS;
     return *this;
   }
-  /// The same of a dim of result 0.
+  /// Declares that the last attribute names dims of result 0 in the same way.
   OpDef& axis_of_result() {
     attrs_.back().flags |= FE_ATTRIBUTE_AXIS_OF_RESULT;
     return *this;
@@ -119,7 +123,7 @@ class OpDef {
     decompose_ = std::move(function);
     return *this;
   }
-  /// Graph texts that conformance runs.
+  /// Graph texts for conformance tests.
   OpDef& samples(std::vector<std::string> texts) {
     samples_ = std::move(texts);
     return *this;
@@ -162,7 +166,8 @@ inline LoweringDef lowering(std::string op, LowerFunction function) {
   return {std::move(op), {}, std::move(function)};
 }
 
-/// A decomposition for an op that another plugin defines; decline() falls through to what the op would become without it.
+/// A decomposition for an op that another plugin defines. decline() leaves the op to the other decompositions
+/// and lowerings.
 struct DecompositionDef {
   std::string op;
   DecomposeFunction decompose;
@@ -194,14 +199,14 @@ inline PassDef pass(std::string phase, std::string name, std::function<bool(Grap
         return function(graph);
       }};
 }
-/// A pass of pre_fusion.
+/// A pass for phase pre_fusion.
 inline PassDef loop_pass(std::string name, std::function<bool(const fe_loop_api&)> function) {
   return {"pre_fusion", std::move(name), {}, {}, [function = std::move(function)](const fe_pass_args& args) {
             if (!args.loops) fail("FE-P23", "this hook has no loop program");
             return function(*args.loops);
           }};
 }
-/// A pass of post_fusion.
+/// A pass for phase post_fusion.
 inline PassDef schedule_pass(std::string name, std::function<bool(const fe_schedule_api&)> function) {
   return {"post_fusion", std::move(name), {}, {}, [function = std::move(function)](const fe_pass_args& args) {
             if (!args.schedule) fail("FE-P23", "this hook has no schedule");

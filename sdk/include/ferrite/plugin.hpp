@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// FERRITE_PLUGIN: one line lists what a plugin contributes.
-//   FERRITE_PLUGIN("acme.fuse", "1.2.0", op_def(...)..., rules("post_grad_pre", mul_add), pass("pre_grad", "acme.x", fn))
-// A plugin with many parts, or with providers, passes a function `void(PluginBuilder&, const PluginContext&)` instead.
+// FERRITE_PLUGIN lists a plugin's contributions in one line:
+//   FERRITE_PLUGIN("acme.fuse", "1.2.0", op_def(...)..., rules("post_grad_pre", mul_add), pass("pre_grad",
+//   "acme.x", fn))
+// A plugin with many parts, or with providers, passes a function `void(PluginBuilder&, const PluginContext&)`
+// instead.
 #pragma once
 
 #include <memory>

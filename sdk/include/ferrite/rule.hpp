@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Rules in C++: a builder that writes the rule language's text, so that there is one matcher for both forms.
-//   rule("acme.mul_add").match(op("add")(op("mul")(x, y).used_once(), z)).where(predicate).yield(op("acme.fma")(x, y, z))
+// Rules in C++: a builder that writes the text of the rule language, so that both forms use the same matcher.
+//   rule("acme.mul_add").match(op("add")(op("mul")(x, y).used_once(),
+//   z)).where(predicate).yield(op("acme.fma")(x, y, z))
 //   rule("acme.root").match(op("sqrt")(x) | op("pow")(x, 0.5)).yield(op("acme.root")(x))
 #pragma once
 
@@ -15,26 +16,28 @@
 
 namespace ferrite::inline v0 {
 
-/// What a match captures, for predicates.
+/// The captures of a match, for predicates.
 class Match {
  public:
   Match(Graph& graph, const fe_match_args& args) : root(&graph, args.root), graph_(&graph), args_(&args) {}
-  /// The value of that name; none where it is one of an alternative that was not taken. Errors: FE-R20 no such name.
+  /// The value with this name; none if it belongs to an alternative that was not taken. FE-R20 if there is no
+  /// such name.
   Value operator[](std::string_view name) const {
     bool known = false;
     for (size_t k = 0; k < args_->names.count; ++k) {
       if (from_abi(element<fe_string>(args_->names, k)) != name) continue;
       known = true;
-      // Two alternatives may have the name; one of them is there.
+      // Two alternatives may use the same name; at most one of them was taken.
       if (fe_value value = element<fe_value>(args_->values, k)) return {graph_, value};
     }
     if (known) return {};
     fail("FE-R20", "the rule captures no value '", name, "'");
   }
-  /// The captured attributes: match.attrs().integer("axis") of {axis = $axis}. Axes count from the first dim on. Those of
-  /// alternatives that were not taken are not there.
+  /// The captured attributes: match.attrs().integer("axis") for {axis = $axis}. Axes count from the first
+  /// dim. Attributes of alternatives that were not taken are missing.
   AttrView attrs() const { return args_->size < sizeof(fe_match_args) ? AttrView() : AttrView(args_->attrs); }
-  /// The number that every element of the constant of that name is, as value(%name) in a condition; none where it is no such.
+  /// The number that all elements of the constant with this name equal, as value(%name) in a condition; none
+  /// if it is no such constant.
   std::optional<double> number(std::string_view name) const {
     const Value value = (*this)[name];
     return value ? value.number() : std::nullopt;
@@ -46,8 +49,8 @@ class Match {
   const fe_match_args* args_;
 };
 
-/// A term of a pattern or of its replacement: a captured value, a number, or an op over terms. Copies share structure, so that
-/// one op term used twice is one node.
+/// A term of a pattern or of its replacement: a captured value, a number, or an op over terms. Copies share
+/// structure, so an op term that is used twice is one node.
 class Term {
  public:
   struct State {
@@ -57,12 +60,13 @@ class Term {
     std::string attrs;
     std::string through;
     bool once = false;
-    std::string region = {};      // of a region's application: the line that declares it
+    std::string region = {};      // for a term that applies a region: the line that declares the region
     std::vector<Term> ways = {};  // alternatives
   };
   explicit Term(State state) : state_(std::make_shared<State>(std::move(state))) {}
   Term(double number) : Term(State{{}, number_text(number), {}, {}, {}, false}) {}
-  /// Matches only when the result has one user. This and the next two hold for each of several alternatives.
+  /// Matches only if the result has a single use. This and the next two functions apply to each of several
+  /// alternatives.
   Term& used_once() {
     for_each_op([](State& op) { op.once = true; });
     return *this;
@@ -72,13 +76,13 @@ class Term {
     for_each_op([&](State& op) { op.through = ops; });
     return *this;
   }
-  /// {axis = -1} compares, {axis = $a} captures, in a replacement gives, and so does {epsilon = value(%c)}; written as in the
-  /// text form.
+  /// In a pattern, {axis = -1} compares and {axis = $a} captures; in a replacement they set the attribute, as
+  /// does {epsilon = value(%c)}. Written as in the text form.
   Term& attrs(const std::string& text) {
     for_each_op([&](State& op) { op.attrs = text; });
     return *this;
   }
-  /// Either of two, tried in order; a | b | c is one of three. In a pattern only.
+  /// Alternatives, tried in order; a | b | c has three. In a pattern only.
   friend Term operator|(const Term& a, const Term& b) {
     State state;
     for (const Term& term : {a, b}) {
@@ -105,7 +109,7 @@ class Term {
   }
   std::shared_ptr<State> state_;
 };
-/// Any value; the same name twice means the same value.
+/// Any value; all uses of the name must be the same value.
 inline Term any(std::string name) { return Term(Term::State{{}, "%" + name, {}, {}, {}, false}); }
 
 /// op("add")(x, y)
@@ -122,13 +126,14 @@ class OpTerm {
 };
 inline OpTerm op(std::string name) { return OpTerm(std::move(name)); }
 
-/// A part of the graph that a match takes whole: all ops between the operand and the result of the term f(x), each pointwise.
-/// In a replacement f(y) is the same ops over another operand, with the same side inputs. In a match it is applied once.
+/// A subgraph that a match takes as a whole: all ops between the operand and the result of the term f(x),
+/// which must all be pointwise. In a replacement, f(y) copies these ops for another operand, with the same
+/// side inputs. A match must apply each region once.
 class Region {
  public:
   explicit Region(std::string name) : name_(std::move(name)) {}
-  /// The sizes of operand and result: names, numbers or _, as over("b, h, q, 64"). A name is one size wherever it stands in
-  /// the rule, and conditions may ask for it.
+  /// The sizes of operand and result: names, numbers or _, as in over("b, h, q, 64"). A name denotes the same
+  /// size throughout the rule, and conditions may use it.
   Region& over(std::string dims) {
     over_ = " over [" + std::move(dims) + "]";
     return *this;
@@ -147,7 +152,7 @@ class Rule {
  public:
   using Predicate = std::function<bool(const Match&)>;
   explicit Rule(std::string name) : name_(std::move(name)) {}
-  /// A root of the pattern; given several times for a pattern that replaces several values.
+  /// A root of the pattern. Call it several times for a pattern that replaces several values.
   Rule& match(Term root) {
     pattern_.push_back(std::move(root));
     return *this;
@@ -161,7 +166,7 @@ class Rule {
     conditions_.push_back(std::move(condition));
     return *this;
   }
-  /// What replaces the root: the first yield the first root, and so on.
+  /// The replacement of a root: the first yield replaces the first root, and so on.
   Rule& yield(Term replacement) {
     yield_.push_back(std::move(replacement));
     return *this;
@@ -171,7 +176,7 @@ class Rule {
   const std::vector<Predicate>& predicates() const { return predicates_; }
   std::string predicate_name(size_t k) const { return name_ + "#" + std::to_string(k); }
 
-  /// The rule in the text form, for `phase`. Errors: FE-R22 not one yield for each root.
+  /// The rule in text form, for `phase`. FE-R22 if the number of yields differs from the number of roots.
   std::string text(std::string_view phase) const {
     if (pattern_.empty() || yield_.size() != pattern_.size())
       fail("FE-R22", "rule '", name_, "' has ", pattern_.size(), " roots and ", yield_.size(),
@@ -201,7 +206,7 @@ class Rule {
     std::string prefix;
     std::map<const void*, std::string> names;
     bool declares;
-    /// Writes the term's lines, operands first, and gives its value's name: `root_name` where one is given.
+    /// Writes the lines of a term, operands first, and returns the name of its value: `root_name` if given.
     std::string print(const Term& term, std::string& out, const std::string& root_name = {}) {
       const auto& state = term.state();
       if (state.op.empty() && state.ways.empty()) return state.text;
@@ -233,7 +238,7 @@ class Rule {
 };
 inline Rule rule(std::string name) { return Rule(std::move(name)); }
 
-/// Rules for one phase, as FERRITE_PLUGIN takes them; each may be a Rule or a function that gives one.
+/// Rules for one phase, in the form that FERRITE_PLUGIN takes; each is a Rule or a function that returns one.
 struct RuleSet {
   std::string phase;
   std::vector<Rule> rules;
@@ -252,7 +257,7 @@ RuleSet rules(std::string phase, Rules&&... items) {
   (add(std::forward<Rules>(items)), ...);
   return set;
 }
-/// Rules in the text form; `file` names them in messages.
+/// Rules in text form; `file` is their name in messages.
 inline RuleSet rule_text(std::string file, std::string text) {
   return {{}, {}, std::move(text), std::move(file)};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Descriptions of targets as text: "NAME clock=1980000".
+// Parses target descriptions: "NAME clock=1980000".
 #pragma once
 
 #include <charconv>
@@ -16,18 +16,18 @@ namespace ferrite::inline v0 {
 class TargetDescription {
  public:
   struct Word {
-    std::string_view key;  ///< empty: the value stands alone
+    std::string_view key;  ///< empty: a value without a key
     std::string_view value;
   };
 
-  /// Keeps a view of the text. `code` is of what it throws.
+  /// Keeps a view of the text. `code` is the code of the errors it throws.
   TargetDescription(std::string_view text, std::string_view code);
 
   const std::vector<Word>& words() const { return words_; }
 
-  /// The value as a number. Throws Failure where it is none above 0.
+  /// The value as a positive number. Throws Failure otherwise.
   int64_t positive(const Word& word) const;
-  /// Throws Failure; `known` is the list of keys for people.
+  /// Throws Failure; `known` lists the valid keys, for people.
   [[noreturn]] void refuse(const Word& word, std::string_view known) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs a kernel as it stands, one point after the other. What a real backend has in this place is code for its machine.
+// Interprets a kernel, one point after the other. A real backend has code for its machine in this place.
 #pragma once
 
 #include <ferrite/kernel.hpp>
@@ -14,7 +14,7 @@ using namespace ferrite;
 
 class Machine {
  public:
-  /// `buffers`: one pointer for each buffer of the kernel that is not local, in their order.
+  /// `buffers`: one pointer for each buffer of the kernel that is not local, in the kernel's order.
   Machine(const loop::Kernel& kernel, void* const* buffers)
       : kernel_(kernel), symbols_(kernel.pool.symbol_count()) {
     for (const auto& buffer : kernel.buffers) {
@@ -25,7 +25,7 @@ class Machine {
     for (const auto& statement : kernel.statements) placement_.push_back(loop::place(kernel.pool, statement));
   }
 
-  /// Tasks: points of the variables that all statements share, in any order.
+  /// The number of tasks: points of the variables that all statements share. They may run in any order.
   static int64_t tasks(const loop::Kernel& kernel) {
     int64_t count = 1;
     for (uint32_t v = 0; v < kernel.shared; ++v) count *= kernel.statements[0].vars[v].extent;
@@ -43,7 +43,7 @@ class Machine {
     }
   }
 
-  /// Why the kernel cannot run here; empty where it can.
+  /// Why the kernel cannot run here; empty if it can.
   static std::string unsupported_reason(const loop::Kernel& kernel) {
     for (const auto& buffer : kernel.buffers)
       if (buffer.dtype != f32 || buffer.packing) return "a buffer is not of f32, or is packed";
@@ -66,7 +66,8 @@ class Machine {
   }
 
  private:
-  /// The points of the parallel variables from v on; at each the reductions, what follows them, and the stores.
+  /// Iterates over the parallel variables from v on. At each point it runs the reductions, the finish part
+  /// and the stores.
   void points(size_t s, size_t v) {
     const auto& statement = kernel_.statements[s];
     if (v < statement.parallel_count()) {
@@ -111,7 +112,7 @@ class Machine {
     }
   }
 
-  /// The operations of the statement that belong to the finish part, or those that do not.
+  /// Evaluates the statement's operations that belong to the finish part, or those that do not.
   void evaluate(size_t s, bool finish) {
     const auto& ops = kernel_.statements[s].ops;
     auto value = [&](loop::OpId id) { return id == loop::none ? 0.0 : values_[id]; };
@@ -120,7 +121,7 @@ class Machine {
       const auto& op = ops[k];
       double result = 0;
       switch (op.code) {
-        case FE_OP_LOAD:  // where the mask does not hold the index may lie outside
+        case FE_OP_LOAD:  // a masked-off load may have an index out of range
           result = op.a == loop::none || value(op.a) != 0 ? *address(op.buffer, op.index) : value(op.b);
           break;
         case FE_OP_CONSTANT:
@@ -137,7 +138,7 @@ class Machine {
     }
   }
 
-  /// The stores of the statement that happen at every point, or those that happen once what is reduced is known.
+  /// Executes the stores that run at every point, or those that run once after the reduction.
   void store(size_t s, bool every_point) {
     const auto& stores = kernel_.statements[s].stores;
     for (size_t k = 0; k < stores.size(); ++k)
@@ -154,7 +155,7 @@ class Machine {
     return reinterpret_cast<float*>(data_[id]) + offset;
   }
 
-  /// NaN for a primitive that is not known here; no other gives NaN for ones.
+  /// NaN for a primitive that is not supported here; no supported one gives NaN for operands of 1.
   static double apply(Prim prim, double a, double b, double c) {
     switch (prim) {
       case Prim::add_: return a + b;

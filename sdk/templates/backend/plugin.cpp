@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// @ID@: a backend, which is a provider that turns kernels into blobs and a runtime that runs them. Here the blob is the kernel
-// itself and the device is the host: replace compile() by your code generator, the runtime by your driver.
+// @ID@: a backend: a provider that compiles kernels to blobs, and a runtime that executes them. Here the blob
+// is the kernel itself and the device is the host: replace compile() by your code generator and the runtime
+// by your driver.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -24,7 +25,7 @@ class ToyProvider final : public Provider {
   std::unique_ptr<Target> open_target(Bytes) override {
     auto target = std::make_unique<Target>();
     target->name = "@TARGET@";
-    // The host rewrites what it can into these kinds: a contraction becomes a reduction.
+    // The host rewrites other statements to these kinds where it can: a contraction becomes a reduction.
     target->statement_kinds = (1u << FE_STATEMENT_MAP) | (1u << FE_STATEMENT_REDUCE);
     return target;
   }
@@ -32,10 +33,10 @@ class ToyProvider final : public Provider {
     if (auto reason = Machine::unsupported_reason(read(bytes)); !reason.empty()) decline(reason);
     Candidate candidate;
     candidate.name = "@ID@";
-    candidate.cost = 1;  // seconds, by a model of the machine
+    candidate.cost = 1;  // seconds, from a model of the machine
     return {candidate};
   }
-  /// The entry's name, a zero, the kernel. Called from several threads at once.
+  /// The blob is the entry's name, a zero byte and the kernel. Called from several threads in parallel.
   CompileResult compile(Target&, const CompileRequest& request) override {
     CompileResult result;
     result.blob = std::string(request.entry) + '\0';
@@ -43,7 +44,7 @@ class ToyProvider final : public Provider {
     result.tasks = Machine::tasks(read(request.kernel));
     return result;
   }
-  /// What changes whenever the same kernel would be compiled to something else.
+  /// Changes whenever the same kernel would be compiled to different code.
   std::string fingerprint() override { return "@ID@ 0.1.0"; }
 };
 
@@ -54,7 +55,7 @@ class ToyRuntime final : public Runtime {
   std::string id() const override { return "@TARGET@"; }
   uint32_t device_count() override { return 1; }
   DeviceDescription describe(uint32_t) override {
-    DeviceDescription result;  // `description` is what open_target is given
+    DeviceDescription result;  // open_target receives `description`
     result.name = "a toy that runs on the host";
     return result;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// @ID@: reads models of a toy format, lines of text:
-//   input NAME DIM...      f32; a dim is a number, or a name where it is free
+// @ID@: imports models of a toy format, lines of text:
+//   input NAME DIM...      f32; a dim is a number, or a name if it is not fixed
 //   NAME = OP OPERAND...   an op of the operator library, without attributes
 //   output NAME
 //   # a comment
@@ -20,7 +20,7 @@ struct Line {
 
 class ToyModel final : public Model {
  public:
-  /// Everything is checked here, or when the graph is built: a model may come from anywhere.
+  /// Everything is checked here or when the graph is built: a model may come from an untrusted source.
   ToyModel(std::string path, std::string_view text) : path_(std::move(path)) {
     std::istringstream lines{std::string(text)};
     std::string line;

@@ -6,15 +6,15 @@ namespace {
 
 using namespace ferrite;
 
-/// The type of the result; also where operands and attributes are checked.
+/// The result type. Check operands and attributes here, too.
 std::vector<TensorType> infer(const Instance& op) {
   if (!is_float(op.operand(0).dtype)) fail("@ID@/dtype", op.op(), " takes floats");
   if (op.attrs.number("scale") == 0) fail("@ID@/scale", "scale is 0");
   return {op.operand(0)};
 }
 
-/// One expression for each element. The host calls this once and records it, for whatever shape the node has; there is nothing
-/// here about vectors, threads or devices.
+/// One expression for each element. The host calls this once per node and records it for the node's shape;
+/// vectors, threads and devices need no attention here.
 void lower(Lowering& l) {
   const double scale = l.op.attrs.number("scale");
   l.pointwise([&](const std::vector<Val>& x) {

@@ -6,7 +6,7 @@ namespace {
 
 using namespace ferrite;
 
-/// Turn reciprocal(sqrt(x)) into rsqrt(x), where nobody else reads the square root.
+/// Turn reciprocal(sqrt(x)) into rsqrt(x), if the square root has no other use.
 bool fuse_rsqrt(Graph& graph) {
   bool changed = false;
   for (Node node : graph.nodes()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// @ID@: a provider, which compiles kernels for devices that a runtime has; here for the CPU, whose runtime takes
-// ELF objects. It writes elementwise kernels of f32 as C, lets the C compiler make the object, and declines all others.
+// @ID@: a provider, which compiles kernels for the devices of a runtime; here for the CPU, whose runtime
+// accepts ELF objects. It writes elementwise f32 kernels as C, compiles them with the C compiler, and
+// declines all others.
 #include <ferrite/kernel.hpp>
 #include <ferrite/plugin.hpp>
 
@@ -23,7 +24,7 @@ loop::Kernel read(Bytes bytes) {
   return std::move(*kernel);
 }
 
-/// Whether element k of the buffer is what the k-th point of the loops touches.
+/// Whether the k-th point of the loops accesses element k of the buffer.
 bool elementwise(const loop::Kernel& kernel, loop::BufferId id, const std::vector<index::Expr>& index) {
   const auto& buffer = kernel.buffers[id];
   const auto& vars = kernel.statements[0].vars;
@@ -35,7 +36,7 @@ bool elementwise(const loop::Kernel& kernel, loop::BufferId id, const std::vecto
   return true;
 }
 
-/// What C writes for a primitive over %1 and %2; null for one that is not known here.
+/// The C expression for a primitive over %1 and %2; null for a primitive that is not supported here.
 const char* form_of(Prim prim) {
   switch (prim) {
     case Prim::add_: return "%1 + %2";
@@ -58,7 +59,8 @@ std::string filled(std::string form, const std::string& a, const std::string& b)
 
 constexpr int64_t points_a_task = 4096;
 
-/// The source of an entry that computes the tasks from `begin` to `end`. Declines what this plugin does not do.
+/// C source of an entry that computes the tasks in [begin, end). Declines kernels that are not supported
+/// here.
 std::string source_of(const loop::Kernel& kernel, std::string_view entry) {
   const auto& statement = kernel.statements[0];
   if (kernel.statements.size() != 1 || statement.kind != FE_STATEMENT_MAP) decline("it is not one map");
@@ -97,7 +99,7 @@ std::string source_of(const loop::Kernel& kernel, std::string_view entry) {
   return text + "  }\n}\n";
 }
 
-/// A folder of its own, gone with this.
+/// A temporary folder, removed by the destructor.
 struct Scratch {
   std::string path = (std::filesystem::temp_directory_path() / "kernel-XXXXXX").string();
   Scratch() {
@@ -130,13 +132,13 @@ class ToyProvider final : public Provider {
     return target;
   }
   std::vector<Candidate> propose(Target&, Bytes bytes) override {
-    source_of(read(bytes), "probe");  // declines
+    source_of(read(bytes), "probe");  // declines if it is not supported
     Candidate candidate;
     candidate.name = "@ID@";
-    candidate.cost = 1e-9;  // seconds; the cheapest candidate of a kernel is taken
+    candidate.cost = 1e-9;  // seconds; the host chooses the cheapest candidate
     return {candidate};
   }
-  /// Called from several threads at once.
+  /// Called from several threads in parallel.
   CompileResult compile(Target&, const CompileRequest& request) override {
     const auto kernel = read(request.kernel);
     CompileResult result;
@@ -146,7 +148,7 @@ class ToyProvider final : public Provider {
     result.tasks = (points + points_a_task - 1) / points_a_task;
     return result;
   }
-  /// What changes whenever the same kernel would be compiled to something else.
+  /// Changes whenever the same kernel would be compiled to different code.
   std::string fingerprint() override { return "@ID@ 0.1.0"; }
 };
 

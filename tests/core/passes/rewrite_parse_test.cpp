@@ -172,7 +172,7 @@ const Bad bad[] = {
     {on("%r = add(%x, %y)", "%r = add(%y, %x)", "constant(%x)"),
      "FE-R14 rules.fe:1:6: rule 'r' would never end: its yield is its match"},
     {on("%r = neg(%x)", "%t = neg(%x) %r = relu(%t)"),
-     "FE-R14 rules.fe:1:6: rule 'r' would never end: its own match takes what it yields"},
+     "FE-R14 rules.fe:1:6: rule 'r' would never end: its match accepts its own yield"},
 };
 
 INSTANTIATE_TEST_SUITE_P(RuleText, BadRules, ::testing::ValuesIn(bad));

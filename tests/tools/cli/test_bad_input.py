@@ -308,7 +308,7 @@ class Devices(BadInputTest):
                            ("cpu:99999999999999999999", "number 0"), ("interpreter:9", "write 'interpreter'")):
             with self.subTest(name=name):
                 self.refused(USAGE, "FE-D01", f"device {name}", text, "run", "fixed.fe", "--device", name)
-        self.refused(USAGE, "FE-D01", "device interpreter", "stands alone", "run", "fixed.fe", "--device", "interpreter,cpu")
+        self.refused(USAGE, "FE-D01", "device interpreter", "runs alone", "run", "fixed.fe", "--device", "interpreter,cpu")
         self.refused(USAGE, "FE-D01", "device foo", "cpu", "opt", "fixed.fe", "--to", "lower", "--device", "foo")
         for name in ("cpu", "cpu:0", "interpreter"):
             self.accepted("run", "fixed.fe", "--device", name)

@@ -73,10 +73,10 @@ class HostileFileTest(PackageCase):
             (replace(first, kind=9), "no kind"),
             (replace(first, codec=2), "no kind"),
             (replace(first, reserved=1), "no kind"),
-            (replace(first, offset=0), "behind the one before"),
-            (replace(first, offset=2**64 - 64), "behind the one before"),
-            (replace(first, size=2**64 - 1), "behind the one before"),
-            (replace(first, size=whole), "behind the one before"),
+            (replace(first, offset=0), "follow the one before"),
+            (replace(first, offset=2**64 - 64), "follow the one before"),
+            (replace(first, size=2**64 - 1), "follow the one before"),
+            (replace(first, size=whole), "follow the one before"),
             (replace(first, raw=2**40), "take more than"),
             (replace(first, raw=2**64 - 1), "take more than"),
             (replace(first, raw=first.raw + 1), "does not decompress"),
@@ -87,7 +87,7 @@ class HostileFileTest(PackageCase):
             with self.subTest(reason, section=wrong):
                 self.refused(written([wrong, *others]), "FE-K52", reason)
         self.refused(written([*good, replace(first)]), "FE-K52", "twice")
-        self.refused(written([first, replace(others[0], offset=448), *others[1:]]), "FE-K52", "behind the one before")
+        self.refused(written([first, replace(others[0], offset=448), *others[1:]]), "FE-K52", "follow the one before")
         for kind in range(1, 6):
             left = [section for section in good if section.kind != kind]
             if kind == GRAPH:
@@ -217,7 +217,7 @@ class HostileProgramTest(PackageCase):
         size = next(field for field in self.fields if field.name == "place size" and field.value > 64)
         self.assertRefused(self.run_changed(size, 64), "FE-K52", "has 64 bytes, and its code reaches")
         offset = next(field for field in self.fields if field.name == "place offset" and field.value > 0)
-        self.assertRefused(self.run_changed(offset, offset.value - 1), "FE-K52", "where no buffer begins")
+        self.assertRefused(self.run_changed(offset, offset.value - 1), "FE-K52", "where no buffer can begin")
         for field in self.fields:
             if field.name == "arena":
                 self.assertRefused(self.run_changed(field, 1 << 40), "FE-D03", "no memory for", DEVICE)

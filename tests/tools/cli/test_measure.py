@@ -136,7 +136,7 @@ class MeasureTest(ProgramTest):
     def check_warning(self, *words, file):
         done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)})
         self.assertEqual(done.returncode, OK, done.stderr)
-        self.assertRegex(done.stderr, rf"ferrite: warning: FE-T46 {file}: it is not what `ferrite targets --measure` writes")
+        self.assertRegex(done.stderr, rf"ferrite: warning: FE-T46 {file}: it was not written by `ferrite targets --measure`")
 
     def home_call(self, *words):
         done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)})

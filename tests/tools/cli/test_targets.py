@@ -234,7 +234,7 @@ class TargetsTest(PackageCase):
         refused(program[:-1], "cut short")
         fields = Fields(program).found
         dim = next(field for field in fields if field.name == "dim" and field.value == 16)
-        refused(dim.changed(program, 8), "lies nowhere|different inputs or outputs")
+        refused(dim.changed(program, 8), "in no memory|different inputs or outputs")
         refused(program.replace(b"\1\0\0\0\0\0\0\0x", b"\1\0\0\0\0\0\0\0z", 1), "its programs have different inputs or outputs")
         # The code of a program that is not there, and a program without code.
         for left, reason in (((CODE, 1), "no section of kind 3"), ((CODE, 0), "no section of kind 3"), ((PROGRAM, 0), "no section of kind 2")):

@@ -82,18 +82,19 @@ TEST_F(RedZones, AreUntouchedByWhatIsRight) {
 }
 
 TEST_F(RedZones, BehindTheEnd) {
-  EXPECT_SAYS(said({"abs"}),
-              "memory of overrun:0 that is nobody's is written, first 0 bytes behind the end of output 0");
+  EXPECT_SAYS(
+      said({"abs"}),
+      "memory of overrun:0 outside of every buffer was written, first 0 bytes after the end of output 0");
 }
 
 TEST_F(RedZones, BeforeTheBeginning) { EXPECT_SAYS(said({"exp"}), "4 bytes before output 0"); }
 
-TEST_F(RedZones, BehindAWorkspace) { EXPECT_SAYS(said({"sqrt"}), "0 bytes behind the end of a workspace"); }
+TEST_F(RedZones, BehindAWorkspace) { EXPECT_SAYS(said({"sqrt"}), "0 bytes after the end of a workspace"); }
 
 TEST_F(RedZones, BesideWhatLivesBetweenKernels) {
-  EXPECT_SAYS(said({"abs", "neg"}), "0 bytes behind the end of buffer @2");
+  EXPECT_SAYS(said({"abs", "neg"}), "0 bytes after the end of buffer @2");
   // Nothing lies there that was written before, or is later.
-  EXPECT_SAYS(said({"neg", "abs", "neg", "neg", "neg"}), "0 bytes behind the end of buffer @3");
+  EXPECT_SAYS(said({"neg", "abs", "neg", "neg", "neg"}), "0 bytes after the end of buffer @3");
   EXPECT_SAYS(said({"neg", "exp", "neg"}), "4 bytes before buffer @3");
 }
 

@@ -144,11 +144,11 @@ class PluginCheckTest(ProgramTest):
         """On a device with memory of its own, where no page ends with them."""
         only = [word for name in ("abs", "exp", "sqrt") for word in ("--only", f"backend overrun: {name}")]
         checks = self.findings("--level", "L3", "--all", *only, self.plugin("overrun"))
-        name, said = "L3 backend overrun: {}", "^{} f32, .*: memory of overrun:0 that is nobody's is written, first "
+        name, said = "L3 backend overrun: {}", "^{} f32, .*: memory of overrun:0 outside of every buffer was written, first "
         for prim, place in (
-            ("abs", "0 bytes behind the end of output 0"),
+            ("abs", "0 bytes after the end of output 0"),
             ("exp", ".*4 bytes before output 0"),
-            ("sqrt", "0 bytes behind the end of a workspace"),
+            ("sqrt", "0 bytes after the end of a workspace"),
         ):
             self.assertFails(checks, name.format(prim), "FE-P52", said.format(prim) + place)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attributes as rules compare them: brought to the kind that the op declares, axes counted from the front.
+// Normalises attributes for comparison: converts them to the declared kind, and counts axes from the front.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@
 
 namespace ferrite::core::rewrite {
 
-/// FE_ATTR_* of a value.
+/// The FE_ATTR_* kind of a value.
 inline uint32_t kind_of(const graph::AttributeValue& value) {
   return static_cast<uint32_t>(value.index()) + 1;
 }
-/// Floats by bits.
+/// Equality; floats compare bitwise.
 bool same(const graph::AttributeValue& a, const graph::AttributeValue& b);
 
-/// The value as an attribute of a kind: integers become floats, an empty list any list; none where it is of another kind.
+/// The value converted to a kind: an integer becomes a float, an empty list a list of any kind. None if the
+/// kinds do not agree.
 std::optional<graph::AttributeValue> converted(graph::AttributeValue value, uint32_t kind);
 
-/// What an attribute of a node is for its rule: axes (FE_ATTRIBUTE_AXIS…) are counted from the first dim on, lists of them in
-/// ascending order. `value` is an attribute of the node, or one that is compared with it.
+/// The form of a node's attribute that rules compare: axes (FE_ATTRIBUTE_AXIS…) count from the first dim, and
+/// lists of axes are sorted. `value` is an attribute of the node or a value to compare with one.
 graph::AttributeValue normalised(const graph::Graph& graph, const graph::Node& node,
                                  const AttributeTerm& term, graph::AttributeValue value);
 

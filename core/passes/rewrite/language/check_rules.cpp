@@ -160,13 +160,13 @@ class Checker {
     return {};
   }
 
-  /// Whether every match gives the attribute of a yield a value.
+  /// Whether every match defines this attribute of a yield.
   bool certain(const AttributeTerm& attribute) const {
     if (attribute.capture) return bound_.attributes[*attribute.capture];
     return !attribute.computed || reads_only(*attribute.computed, bound_);
   }
 
-  /// An expression for an attribute of a kind, as far as that is known before a match.
+  /// Checks that a computed attribute has the declared kind, as far as that is known before matching.
   Result<void> check_computed(const OpTerm& term, const AttributeTerm& attribute, const Expression& e,
                               uint32_t wanted) {
     using Form = Expression::Kind;
@@ -177,7 +177,7 @@ class Checker {
     if (e.kind == Form::list_of) return check_list(term, attribute, e, wanted);
     uint32_t given = kind_of_result(e);
     if (given == FE_ATTR_INT && wanted == FE_ATTR_FLOAT) given = wanted;
-    // A value of a constant is of the constant's dtype, and so is what is computed of it.
+    // The value of a constant has the constant's dtype, and so do expressions over it: it may be integral.
     const bool number = given == FE_ATTR_FLOAT && wanted == FE_ATTR_INT && e.kind != Form::divide;
     const bool literal = e.kind <= Form::list && converted(e.literal, wanted);
     if (given == 0 || given == wanted || literal || (number && e.kind > Form::list)) return {};
@@ -202,7 +202,7 @@ class Checker {
     return {};
   }
 
-  /// FE_ATTR_*, FE_ATTR_FLOAT for numbers that may be integers; 0 where anything may come out.
+  /// FE_ATTR_*; FE_ATTR_FLOAT for numbers that may be integers; 0 if any kind is possible.
   uint32_t kind_of_result(const Expression& e) const {
     using Form = Expression::Kind;
     if (e.kind <= Form::list) return kind_of(e.literal);
@@ -239,7 +239,7 @@ class Checker {
   std::vector<uint32_t> capture_kinds_;
 };
 
-/// Whether what a yield makes is surely matched by the rule again.
+/// Decides whether the rule certainly matches its own yield again.
 class SelfMatch {
  public:
   explicit SelfMatch(const Rule& rule) : rule_(rule), uses_(rule.yields.size()) {
@@ -259,7 +259,7 @@ class SelfMatch {
                          return takes(replacement.from, replacement.to);
                        });
   }
-  /// Some op of the yield is, for any operands, what the whole match looks for.
+  /// Some op of the yield matches the whole pattern for any operands.
   bool grows() {
     exact_ = false;
     if (!rule_.conditions.empty() || rule_.roots.size() != 1) return false;
@@ -278,7 +278,8 @@ class SelfMatch {
 
  private:
   bool takes(const Operand& pattern, const Operand& made) {
-    // Shared and commutative terms can be paired in very many ways; what is not found early is left to max_rewrites.
+    // Shared and commutative terms have exponentially many pairings. Stop early; max_rewrites catches the
+    // rest at run time.
     constexpr size_t max_steps = 100'000;
     if (++steps_ > max_steps) return false;
     switch (pattern.kind) {
@@ -314,7 +315,7 @@ class SelfMatch {
 
   bool takes(const OpTerm& pattern, uint32_t index) {
     const OpTerm& made = rule_.yields[index];
-    // What a region takes in depends on the graph; that is left to max_rewrites.
+    // The extent of a region depends on the graph: leave the case to max_rewrites.
     if (pattern.region && !exact_) return false;
     if (pattern.op != made.op || pattern.region != made.region ||
         (pattern.once && uses_[index] != 1 && !exact_))
@@ -322,7 +323,7 @@ class SelfMatch {
     for (const AttributeTerm& attribute : pattern.attributes) {
       if (!takes(attribute, made)) return false;
     }
-    // An attribute that only the yield gives may be what it is for.
+    // An attribute that only the yield sets may be the rule's purpose, so the result differs from the match.
     const bool more =
         std::any_of(made.attributes.begin(), made.attributes.end(), [&](const AttributeTerm& given) {
           return std::none_of(pattern.attributes.begin(), pattern.attributes.end(),
@@ -345,7 +346,7 @@ class SelfMatch {
   bool takes(const AttributeTerm& pattern, const OpTerm& made) const {
     const auto given = std::find_if(made.attributes.begin(), made.attributes.end(),
                                     [&](const AttributeTerm& a) { return a.name == pattern.name; });
-    // What an expression gives depends on the graph.
+    // The value of an expression depends on the graph.
     if (pattern.computed || (given != made.attributes.end() && given->computed)) return false;
     if (given == made.attributes.end()) {
       return !pattern.capture ? pattern.fallback && same(*pattern.fallback, pattern.literal) : !exact_;
@@ -371,7 +372,7 @@ Result<void> check_rule(Rule& rule, const graph::OpRegistry& registry) {
   return at(rule.where(rule.position),
             error(FE_EINVALID, "FE-R14",
                   "rule '{}' would never end: {}; add a condition that its result does not meet", rule.name,
-                  nothing ? "its yield is its match" : "its own match takes what it yields"));
+                  nothing ? "its yield is its match" : "its match accepts its own yield"));
 }
 
 }  // namespace ferrite::core::rewrite

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What an expression is for a match.
+// Evaluates expressions for a match.
 #include "core/passes/rewrite/language/condition.h"
 
 #include <fmt/ranges.h>
@@ -19,7 +19,7 @@ using graph::Dim;
 using Kind = Expression::Kind;
 
 struct Undefined {};
-/// The size of a symbolic dim: equal to itself, otherwise unknown.
+/// The size of a symbolic dim. It equals itself; comparisons with anything else are undecided.
 struct Symbolic {
   Dim dim;
 };
@@ -40,7 +40,7 @@ Item item_of(const graph::AttributeValue& value) {
 }
 Item item_of(Dim dim) { return graph::is_static(dim) ? Item(int64_t{dim}) : Item(Symbolic{dim}); }
 
-/// Whether two shapes are equal; none where it depends on symbols.
+/// Whether two shapes are equal; none if that depends on symbols.
 std::optional<bool> equal_dims(const std::vector<Dim>& a, const std::vector<Dim>& b) {
   if (a.size() != b.size()) return false;
   bool unknown = false;
@@ -52,7 +52,7 @@ std::optional<bool> equal_dims(const std::vector<Dim>& a, const std::vector<Dim>
   if (unknown) return std::nullopt;
   return true;
 }
-/// A shape against a list of sizes, none of which may stand for a symbolic dim.
+/// Compares a shape with a list of sizes, in which negative numbers do not stand for symbolic dims.
 std::optional<bool> equal_sizes(const std::vector<Dim>& dims, const std::vector<int64_t>& sizes) {
   if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; })) return false;
   return equal_dims(dims, sizes);
@@ -175,7 +175,7 @@ class Evaluator {
   }
 
  private:
-  /// Numbers, integers where all are, or strings.
+  /// A list of numbers (integers if all elements are) or of strings.
   Result<Item> list(const Expression& e) {
     std::vector<int64_t> integers;
     std::vector<double> numbers;
@@ -273,7 +273,7 @@ std::string text_of(const graph::Graph& graph, const Item& item) {
       item);
 }
 
-/// The parts of an expression that depend on the match, each with its value, once.
+/// Collects the parts of an expression that depend on the match, each once, with its value.
 class Facts {
  public:
   Facts(const graph::Graph& graph, const Rule& rule, Evaluator& evaluator)

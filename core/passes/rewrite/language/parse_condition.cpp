@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reading expressions: else, or, and, not, comparisons, sums, products, functions of matched values.
+// Parses expressions by recursive descent, in order of precedence: else, or, and, not, comparisons, sums,
+// products, functions of matched values.
 #include <algorithm>
 #include <array>
 
@@ -16,7 +17,7 @@ using text::Token;
 using text::TokenKind;
 using Kind = Expression::Kind;
 
-/// What an expression is of. A captured attribute is of any kind until it is there.
+/// The sort of an expression. A captured attribute has sort `any`, as its kind is known only in a match.
 enum class Sort : uint8_t { any, boolean, number, dtype, string, list };
 
 Sort sort_of(const Expression& e) {
@@ -93,7 +94,7 @@ constexpr auto comparisons = std::to_array<Comparison>({
 
 class Parser {
  public:
-  /// `predicates`: null where none may be asked. `expected`: what an unknown word should have been.
+  /// `predicates`: null if no predicate is allowed here. `expected`: for the error about an unknown word.
   Parser(Cursor& cursor, const NameScope& names, std::vector<std::string>* predicates,
          std::string_view expected)
       : cursor_(cursor), names_(names), predicates_(predicates), expected_(expected) {}
@@ -105,7 +106,7 @@ class Parser {
     return result;
   }
 
-  /// `value(%m) else 1 / value(%d) else 1.0`
+  /// Parses `value(%m) else 1 / value(%d) else 1.0`.
   Result<Expression> value() {
     const Position first = cursor_.peek().position;
     if (++depth_ > max_nesting) return too_large(first);
@@ -124,7 +125,7 @@ class Parser {
     return result;
   }
 
-  /// Whether the list at the cursor has more in it than numbers and strings.
+  /// Whether the list at the cursor contains anything except numbers and strings.
   bool computed_list() const {
     for (size_t ahead = 1; !cursor_.is("]", ahead); ++ahead) {
       const Token& token = cursor_.peek(ahead);
@@ -132,7 +133,7 @@ class Parser {
       const bool plain = token.kind == TokenKind::integer || token.kind == TokenKind::number ||
                          token.kind == TokenKind::string || token.text == "," || token.text == "inf" ||
                          token.text == "nan" || token.text == "-" || token.text == "+";
-      // nan(0x7fc00001) is a number.
+      // nan(0x7fc00001) is a number and no function call.
       const bool payload = token.text == "(" && cursor_.is("nan", ahead - 1);
       if (payload) ahead += 2;
       if (!plain && !payload) return true;
@@ -140,7 +141,7 @@ class Parser {
     return false;
   }
 
-  /// `[$a, 1]`, of which $a may be new where `binds` is not null.
+  /// Parses `[$a, 1]`; $a may be new if `binds` is not null.
   Result<Expression> list(NameScope* binds) {
     FE_TRY(Expression result, make(Kind::list_of, cursor_.next().position));
     while (!cursor_.accept("]")) {
@@ -195,7 +196,7 @@ class Parser {
     return make(kind, place, std::move(children));
   }
 
-  /// Operands of one sort, joined from the left by one operator or several.
+  /// Parses operands of one sort joined by left-associative operators.
   template <class Next>
   Result<Expression> chain(Next next, Sort sort, std::initializer_list<Comparison> operators) {
     const Position first = cursor_.peek().position;

@@ -23,7 +23,7 @@ using text::Token;
 using text::TokenKind;
 using Kind = Operand::Kind;
 
-/// One rule, from `rule` to its closing brace.
+/// Parses one rule, from `rule` to its closing brace.
 class RuleParser final : public NameScope {
  public:
   RuleParser(Cursor& cursor, const std::string& file) : cursor_(cursor) { rule_.file = file; }
@@ -102,14 +102,14 @@ class RuleParser final : public NameScope {
     if (found == rule_.regions.end()) return std::nullopt;
     return static_cast<uint32_t>(found - rule_.regions.begin());
   }
-  /// A region's name where a value is meant.
+  /// Rejects a region's name in the position of a value.
   Result<void> expect_value(const Token& token) const {
     if (!find_region(token.text)) return {};
     return fault(token.position, "FE-R07",
                  fmt::format("%{0} is a region, not a value; apply it, as %p = %{0}(%x)", token.text));
   }
 
-  // match { %m = mul(%x, %y) once   %r = add(%m, %z) }
+  // Parses match { %m = mul(%x, %y) once   %r = add(%m, %z) }.
 
   Result<void> match() {
     FE_CHECK(cursor_.expect("match"));
@@ -128,7 +128,7 @@ class RuleParser final : public NameScope {
     return find_roots(rule_);
   }
 
-  /// `%a, %b = op(…)`, or `%a = op(…) | %x | 0.5`.
+  /// Parses `%a, %b = op(…)` or `%a = op(…) | %x | 0.5`.
   Result<void> statement() {
     FE_TRY(const std::vector<Token> names, results());
     const Position place = cursor_.peek().position;
@@ -163,7 +163,7 @@ class RuleParser final : public NameScope {
                              token.text));
   }
 
-  /// `| op(…) | %x | 0.5`, the first alternative being read.
+  /// Parses `| op(…) | %x | 0.5`, after the first alternative.
   Result<Operand> alternatives(const Operand& first, Position place) {
     Choice choice;
     choice.position = place;
@@ -181,7 +181,7 @@ class RuleParser final : public NameScope {
     return operand;
   }
 
-  /// `region %f: pointwise over [b, h, 64, _]`
+  /// Parses `region %f: pointwise over [b, h, 64, _]`.
   Result<void> declaration() {
     cursor_.next();
     Region region;
@@ -213,7 +213,7 @@ class RuleParser final : public NameScope {
         FE_TRY(dim.size, cursor_.expect_integer("a size"));
         continue;
       }
-      // A name is read in conditions as well, where these mean something else.
+      // Conditions read these names, too, where these words have another meaning.
       constexpr auto words =
           std::to_array<std::string_view>({"and", "or", "not", "true", "false", "inf", "nan", "none"});
       const bool taken =
@@ -235,7 +235,7 @@ class RuleParser final : public NameScope {
                              max_operands));
   }
 
-  /// `%a, %b =`
+  /// Parses `%a, %b =`.
   Result<std::vector<Token>> results() {
     std::vector<Token> names;
     do {
@@ -246,7 +246,8 @@ class RuleParser final : public NameScope {
     return names;
   }
 
-  /// `op(operands) {attributes} once through(ops)`, the last three in any order, the last two only in a match.
+  /// Parses `op(operands) {attributes} once through(ops)`: the last three parts in any order, the last two in
+  /// a match only.
   Result<OpTerm> op_term(bool matching) {
     OpTerm term;
     term.position = cursor_.peek().position;
@@ -316,13 +317,13 @@ class RuleParser final : public NameScope {
     return attributes;
   }
 
-  /// An op over operands, or the application of a region, where an operand may stand.
+  /// Whether an inline op, or the application of a region, follows in the position of an operand.
   bool at_op() const {
     const TokenKind kind = cursor_.peek().kind;
     const bool name = kind == TokenKind::identifier || kind == TokenKind::string || kind == TokenKind::value;
     return name && cursor_.is("(", 1) && !cursor_.is("nan");
   }
-  /// The term of such an op, as an operand; it has no name yet.
+  /// Parses an inline op as an operand; its term has no name yet.
   Result<Operand> nested(bool matching) {
     auto& terms = matching ? rule_.terms : rule_.yields;
     Operand operand;
@@ -388,7 +389,7 @@ class RuleParser final : public NameScope {
     return operand;
   }
 
-  // where { dtype(%x) != f64, rank(%x) == 2 }
+  // Parses where { dtype(%x) != f64, rank(%x) == 2 }.
 
   Result<void> where() {
     FE_CHECK(cursor_.expect("{"));
@@ -404,7 +405,7 @@ class RuleParser final : public NameScope {
     return {};
   }
 
-  // yield { %t = acme.fma(%x, %y, %z) {axis = $k}   %r = %t }
+  // Parses yield { %t = acme.fma(%x, %y, %z) {axis = $k}   %r = %t }.
 
   Result<void> yield() {
     FE_CHECK(cursor_.expect("yield"));
@@ -447,7 +448,7 @@ class RuleParser final : public NameScope {
     return assign(names[0], by);
   }
 
-  /// A new name, or a result of the match that is replaced.
+  /// Assigns a new name, or replaces a result of the match.
   Result<void> assign(const Token& name, const Operand& by) {
     if (const auto found = matched_.find(name.text); found != matched_.end()) {
       if (found->second.kind == Kind::capture) {
@@ -526,7 +527,8 @@ class RuleParser final : public NameScope {
   Cursor& cursor_;
   Rule rule_;
   std::map<std::string, Operand, std::less<>> matched_;  // captures and matched results by name
-  std::map<std::string, Operand, std::less<>> made_;     // what a name stands for once the yield has given it
+  // Values of the names that the yield has assigned so far.
+  std::map<std::string, Operand, std::less<>> made_;
   std::vector<std::pair<Operand, Position>> old_reads_;
   size_t operands_ = 0, depth_ = 0;
 };
@@ -558,7 +560,8 @@ Result<std::vector<Rule>> read(std::string_view text, const std::string& file) {
 
 Result<std::vector<Rule>> parse_rules(std::string_view text, const std::string& file) {
   auto rules = read(text, file);
-  // The lexer and the cursor speak for all text forms; in this one what they find is a rule's grammar.
+  // The lexer and the cursor report errors of text forms in general; here each of them is a grammar error of
+  // a rule.
   if (!rules && (rules.error().code == "FE-G01" || rules.error().code == "FE-G02"))
     rules.error().code = "FE-R01";
   return rules;

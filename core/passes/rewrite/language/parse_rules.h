@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The text form of rules read: grammar and names. What the ops say of it is check.h's.
+// Parses the text form of rules: grammar and names. check_rules.h checks them against the ops.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace ferrite::core::rewrite {
 
-/// FE-R01 grammar, FE-R02 phase, FE-R03 a rule's name is taken, FE-R07 unknown name, FE-R08 name given twice, FE-R09 an
-/// unconnected match, FE-R10 a condition that is none, FE-R11 unknown function, FE-R12 a yield that replaces nothing,
-/// FE-R13 a misplaced number, FE-R15 too large, FE-R23 a misplaced region; all at file:line:column.
+/// Errors, all at file:line:column: FE-R01 grammar, FE-R02 phase, FE-R03 duplicate rule name, FE-R07 unknown
+/// name, FE-R08 duplicate name, FE-R09 unconnected match, FE-R10 not a condition, FE-R11 unknown function,
+/// FE-R12 a yield that replaces nothing, FE-R13 misplaced number, FE-R15 too large, FE-R23 misplaced region.
 Result<std::vector<Rule>> parse_rules(std::string_view text, const std::string& file);
 
 }  // namespace ferrite::core::rewrite

@@ -8,13 +8,13 @@ namespace {
 
 using text::sigil_name;
 
-/// A name where an identifier is expected: quoted where it is none.
+/// A name in a position that expects an identifier: quoted if it is none.
 std::string word(const std::string& name) {
   const bool digit = !name.empty() && name[0] >= '0' && name[0] <= '9';
   return digit ? text::quote(name) : sigil_name('%', name).substr(1);
 }
 
-/// How tightly what is around an expression binds.
+/// The precedence of the context around an expression.
 enum Level : int {
   else_level,
   or_level,
@@ -57,7 +57,7 @@ class Printer {
     for (const Replacement& replacement : rule_.replacements) {
       const std::string from = operand(replacement.from), to = operand(replacement.to);
       if (from != to)
-        text += "    " + from + " = " + to + "\n";  // else the op term has the replaced name itself
+        text += "    " + from + " = " + to + "\n";  // otherwise the op term itself has the replaced name
     }
     return text + "  }\n}\n";
   }
@@ -166,7 +166,7 @@ class Printer {
   }
 
  private:
-  /// A line of its own, unless the term stands where it is read.
+  /// The term as a line of its own; empty if it is printed inline at its use.
   std::string statement(const OpTerm& term) const {
     return inline_term(term) ? "" : "    " + results(term) + " = " + op(term) + "\n";
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Rules as text; what is printed reads back as the same rule.
+// Prints rules as text. Printed text parses back to the same rule.
 #pragma once
 
 #include <string>
@@ -14,6 +14,6 @@ std::string print(const Rule& rule, const OpTerm& term);  ///< without results a
 std::string print(const Rule& rule, const Operand& operand);
 std::string print(const Rule& rule, const AttributeTerm& attribute);
 std::string print(const Rule& rule, const Choice& choice);       ///< its alternatives
-std::string print_over(const Rule& rule, const Region& region);  ///< "over [b, 64]"; region.over is there
+std::string print_over(const Rule& rule, const Region& region);  ///< "over [b, 64]"; region.over must be set
 
 }  // namespace ferrite::core::rewrite

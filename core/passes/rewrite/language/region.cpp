@@ -22,7 +22,7 @@ void for_each_side(const Graph& graph, const RegionMatch& region, const std::fun
     for (const ValueId operand : node.operands) {
       if (operand && seen.insert(operand.bits).second) visit(operand);
     }
-    // Those who read it come later.
+    // Walking in order visits every reader later.
     seen.insert(node.results[0].bits);
   }
 }
@@ -67,6 +67,7 @@ bool bind_dims(const Region& region, const graph::TensorType& type,
 Cone::Cone(const Graph& graph, NodeId last, const IsPointwise& is_pointwise) : graph_(graph) {
   std::unordered_set<uint64_t> seen{last.bits};
   nodes_.push_back(last);
+  // Breadth first, so that the limit keeps the nearest nodes.
   for (size_t k = 0; k < nodes_.size(); ++k) {
     for (const ValueId operand : graph.node(nodes_[k]).operands) {
       if (nodes_.size() == max_region_nodes) break;
@@ -98,6 +99,7 @@ std::vector<ValueId> Cone::begins() const {
 RegionMatch Cone::from(ValueId operand) const {
   RegionMatch region{operand, {}};
   std::unordered_set<uint64_t> inside{operand.bits};
+  // In graph order the operands of a node are decided before the node.
   for (const NodeId id : nodes_) {
     const graph::Node& node = graph_.node(id);
     const bool depends = std::any_of(node.operands.begin(), node.operands.end(),
@@ -120,7 +122,7 @@ ValueId dependent_side(const Graph& graph, const RegionMatch& region, size_t& st
     while (!pending.empty() && !found && steps <= limit) {
       const NodeId producer = graph.value(pending.back()).producer;
       pending.pop_back();
-      // Nothing that stands before the operand's node depends on it.
+      // A node before the operand's producer cannot depend on it.
       if (!producer || (origin && !graph.comes_before(origin, producer))) continue;
       if (!seen.insert(producer.bits).second) continue;
       ++steps;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Regions in a graph: the pointwise ops between one value and another, with what else they read.
+// Finds regions in a graph: the pointwise ops between two values, with their other inputs.
 #pragma once
 
 #include <cstddef>
@@ -14,42 +14,45 @@
 
 namespace ferrite::core::rewrite {
 
-/// More ops than this are no region; it bounds what one look at a graph costs.
+/// The largest region. The limit bounds the cost of examining a graph.
 inline constexpr size_t max_region_nodes = 256;
 
-/// Whether nodes of the op can be in a region, by what its definition says of it: pointwise, one result, neither random
-/// nor with effects.
+/// Whether nodes of the op can be in a region, according to the op's definition: pointwise, one result,
+/// neither random nor with side effects.
 bool pointwise(const graph::OpInfo& info);
 
-/// What a region stands for in a match: a function of `operand`. Convex: nothing else that it reads depends on `operand`.
+/// A region in a match: a function of `operand`. It is convex: no other input of the region depends on
+/// `operand`.
 struct RegionMatch {
   graph::ValueId operand;
-  std::vector<graph::NodeId> nodes;  ///< in order; the last one makes the result
+  std::vector<graph::NodeId> nodes;  ///< in order; the last one makes the region's result
 };
 
-/// What the region reads beside its operand, each once, as its nodes do. `visit` takes a ValueId.
+/// Visits the side inputs (inputs other than the operand), each once, in the order of reading. `visit` takes
+/// a ValueId.
 void for_each_side(const graph::Graph& graph, const RegionMatch& region,
                    const std::function<void(graph::ValueId)>& visit);
-/// The highest rank of a side input; 0 where there is none.
+/// The highest rank of a side input; 0 without side inputs.
 int64_t side_rank(const graph::Graph& graph, const RegionMatch& region);
-/// A result of the region's, other than its last, that something outside reads; none where there is none.
+/// An inner result of the region that a node outside it reads; none if there is none.
 graph::ValueId read_outside(const graph::Graph& graph, const RegionMatch& region);
 
-/// Whether a type has the sizes that the region asks for; names that stand for nothing yet are bound in `dims`.
+/// Whether a type has the sizes that the region requires. Binds unbound size names in `dims`.
 bool bind_dims(const Region& region, const graph::TensorType& type,
                std::vector<std::optional<graph::Dim>>& dims);
 
-/// All pointwise ops above a node that are reached over pointwise ones, the nearest max_region_nodes of them.
+/// The pointwise ops from which a node is reached through pointwise ops only: the nearest max_region_nodes of
+/// them.
 class Cone {
  public:
   using IsPointwise = std::function<bool(graph::NodeId)>;
   Cone(const graph::Graph& graph, graph::NodeId last, const IsPointwise& is_pointwise);
 
   size_t size() const { return nodes_.size(); }
-  /// Where a region can begin: all that the ops read but constants, each once. What a node makes in the order of the
-  /// graph, then inputs as they are read.
+  /// The values at which a region can begin: all inputs of the ops except constants, without duplicates.
+  /// Results of nodes come first, in graph order, then graph inputs in the order of reading.
   std::vector<graph::ValueId> begins() const;
-  /// The ops that depend on the value over the cone.
+  /// The region of those ops in the cone that depend on the operand.
   RegionMatch from(graph::ValueId operand) const;
 
  private:
@@ -57,8 +60,8 @@ class Cone {
   std::vector<graph::NodeId> nodes_;  // in order
 };
 
-/// A side input that depends on the region's operand, as it does over an op that is not pointwise; none where the region is
-/// convex. Adds the nodes that it looks at to `steps` and gives up, with none, beyond `limit`.
+/// A side input that depends on the region's operand, through an op that is not pointwise; none if the region
+/// is convex. Adds the nodes examined to `steps`; beyond `limit` it gives up and returns none.
 graph::ValueId dependent_side(const graph::Graph& graph, const RegionMatch& region, size_t& steps,
                               size_t limit);
 

@@ -7,7 +7,7 @@
 namespace ferrite::core::rewrite {
 namespace {
 
-/// Rounded; a number beyond the range is none.
+/// The bits of the rounded value; none if it is out of range.
 std::optional<uint64_t> rounded_bits(DType dtype, double value) {
   const uint64_t bits = float_bits(dtype, value);
   const double rounded = float_value(dtype, bits);
@@ -16,7 +16,7 @@ std::optional<uint64_t> rounded_bits(DType dtype, double value) {
   return bits;
 }
 
-/// The number as an integer of the dtype, as its bits.
+/// The bits of the number as an integer of the dtype.
 std::optional<uint64_t> integer_bits(DType dtype, const Number& number) {
   int64_t integer = 0;
   if (number.integer) {
@@ -59,13 +59,13 @@ Number number_of(DType dtype, uint64_t bits) {
   return number;
 }
 
-/// The bits of every element, where they are all the same.
+/// The bits that all elements share; none if they differ.
 std::optional<uint64_t> common_bits(std::span<const std::byte> bytes, int bits, int64_t count) {
   uint64_t first = 0;
   if (bits >= 8) {
     const auto size = static_cast<size_t>(bits / 8);
     std::memcpy(&first, bytes.data(), size);
-    // All elements equal the first exactly where the bytes equal themselves one element further on.
+    // All elements are equal exactly if the bytes equal themselves shifted by one element.
     if (std::memcmp(bytes.data(), bytes.data() + size, (static_cast<size_t>(count) - 1) * size) != 0)
       return std::nullopt;
     return first;

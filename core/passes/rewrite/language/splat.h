@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Constants by value: the one number that all elements are, and numbers as elements.
+// Splat constants (all elements equal one number), and conversion of numbers to elements.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@
 
 namespace ferrite::core::rewrite {
 
-/// The element nearest to the number, little endian, as many bytes as one element needs; none where the dtype cannot
-/// hold it (a fraction or too large for integers, beyond the range of a float) or is neither bool, integer nor a float
-/// of 16 bits or more.
+/// The element nearest to the number, little endian, in as many bytes as an element needs. None if the dtype
+/// cannot represent the number (a fraction or overflow for integers, out of range for floats) or is neither
+/// bool nor an integer nor a float of 16 bits or more.
 std::optional<std::vector<std::byte>> element_bytes(DType dtype, const Number& number);
 
-/// Reads each constant at most once. A constant is named by its handle, which is never given twice, so that the cache
-/// stays right while the graph is edited.
+/// Caches splat values: each constant is read at most once. The key is the handle, which is never reused, so
+/// the cache stays valid while the graph changes.
 class SplatCache {
  public:
-  /// The number that every element is; none for what is no literal or weight, has no elements, no readable bytes,
-  /// elements that differ, or another dtype than element_bytes takes.
+  /// The number that all elements equal. None for a value that is no literal or weight, has no elements, no
+  /// readable bytes, different elements, or a dtype that element_bytes rejects.
   std::optional<Number> number(const graph::Graph& graph, graph::ValueId value);
 
-  /// Whether every element equals the number rounded to the dtype: -0 equals 0, NaN equals NaN.
+  /// Whether every element equals the number rounded to the dtype. -0 equals 0, and NaN equals NaN.
   bool equals(const graph::Graph& graph, graph::ValueId value, const Number& number);
 
  private:

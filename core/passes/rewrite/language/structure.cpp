@@ -15,7 +15,8 @@ Error fault(const Rule& rule, text::Position place, const char* code, std::strin
   return {FE_EINVALID, code, std::move(what), rule.where(place)};
 }
 
-/// Calls `term` and `choice` with the number of each, in the order of the text: operands before their readers.
+/// Calls `term` and `choice` with the number of each, in the order of the text, so operands come before their
+/// readers.
 template <class OnTerm, class OnChoice>
 void for_each_in_order(const Rule& rule, const OnTerm& term, const OnChoice& choice) {
   uint32_t next = 0;
@@ -48,7 +49,8 @@ void keep(Bound& to, const Bound& from) {
   keep(to.choices, from.choices);
 }
 
-/// What matching each term and each choice binds; `join` puts the alternatives of a choice together.
+/// Computes which names matching each term and each choice binds; `join` combines the alternatives of a
+/// choice.
 class Reach {
  public:
   template <class Join>
@@ -110,7 +112,7 @@ Reach possible(const Rule& rule) {
   });
 }
 
-/// Regions are applied once each, in every match, and lie between two things that are found without them.
+/// Every match must apply each region exactly once, and must bind both of its ends without it.
 Result<void> check_regions(const Rule& rule) {
   std::vector<const OpTerm*> applied(rule.regions.size());
   std::vector<bool> read(rule.terms.size());
@@ -235,6 +237,7 @@ Result<void> find_roots(Rule& rule) {
       if (way.kind == Kind::matched) read[way.index] = true;
     }
   }
+  // Choices are numbered separately from terms: the last value is a choice if no term follows it.
   const bool ends_in_choice = !rule.choices.empty() && rule.choices.back().terms_before == rule.terms.size();
   Operand last;
   last.kind = ends_in_choice ? Kind::choice : Kind::matched;
@@ -248,7 +251,9 @@ Result<void> find_roots(Rule& rule) {
   }
   const Reach always = certain(rule), any = possible(rule);
   rule.roots.push_back({last, 0});
+  // `bound`: bound in every match; only this can anchor a further root. `reached`: part of some match.
   Bound bound = always.of(last), reached = any.of(last);
+  // Each new root may bind the operand at which another one is found, so repeat until nothing changes.
   for (bool progress = true; progress;) {
     progress = false;
     for (uint32_t term = 0; term < rule.terms.size(); ++term) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How the terms and alternatives of a rule hang together: where matching starts, and what every match binds.
+// Analyses how the terms and alternatives of a rule connect: where matching starts, and which names every
+// match binds.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace ferrite::core::rewrite {
 
-/// What a match binds, as Rule::captures, attributes, terms and choices.
+/// A set of bound names, indexed as Rule::captures, attributes, terms and choices.
 struct Bound {
   std::vector<bool> captures, attributes, terms, choices;
 
@@ -20,25 +21,26 @@ struct Bound {
         attributes(rule.attributes.size()),
         terms(rule.terms.size()),
         choices(rule.choices.size()) {}
-  /// Whether the operand of the match has a value.
+  /// Whether the match's operand is bound.
   bool has(const Operand& operand) const;
 };
 
-/// What every match of the rule binds, whichever alternatives it takes. Needs the roots.
+/// The names that every match binds, whichever alternatives it takes. Requires the roots.
 Bound always_bound(const Rule& rule);
-/// What a match binds that takes alternative `way(k)` of choice k. Needs the roots.
+/// The names bound by a match that takes alternative `way(k)` of choice k. Requires the roots.
 Bound bound_by(const Rule& rule, const std::function<size_t(uint32_t choice)>& way);
-/// Whether the expression reads only what is in `bound`: of `a else b`, whether one of them does.
+/// Whether the expression reads only names in `bound`; for `a else b`, whether a or b does.
 bool reads_only(const Expression& expression, const Bound& bound);
 
-/// The terms that a value can be, over all alternatives. Empty where one of these is no term.
+/// The terms that can make a value, over all alternatives. Empty if one alternative is no term.
 std::vector<uint32_t> terms_of(const Rule& rule, const Operand& operand);
-/// The longest way from a value down to its deepest term, in terms; as Rule::terms.
+/// For each of Rule::terms, the length in terms of the longest path down to its deepest term.
 std::vector<size_t> depths(const Rule& rule);
 
-/// Finds the roots: the last value of the match, and terms that nothing else reads. FE-R09 where one shares nothing with the
-/// rest, or nothing can reach it; FE-R50 where the last value can be something else than a term; FE-R23 where a region is
-/// not applied once, or not between two things that every match has.
+/// Finds the roots: the last value of the match, and all terms that no other term reads. FE-R09 if a root
+/// shares no value with the rest or cannot be reached from it; FE-R50 if the last value can be something
+/// other than a term; FE-R23 if a region is not applied exactly once, or its ends are not bound in every
+/// match.
 Result<void> find_roots(Rule& rule);
 
 }  // namespace ferrite::core::rewrite

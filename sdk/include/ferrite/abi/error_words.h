@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a launch says of an index that is out of range: fe_launch_args::error.
+// The words in which a launch reports an index out of range: fe_launch_args::error.
 #ifndef FERRITE_ABI_ERROR_WORDS_H
 #define FERRITE_ABI_ERROR_WORDS_H
 
@@ -7,12 +7,12 @@
 
 #define FE_ERROR_WORDS 4
 
-// {1, the index, the size of the dim, FE_BAD_INDEX_*}, of one of the indices where there are several; all 0: there
-// is none. Code that sets the first word alone says no more than that there is one.
+// {1, the index, the size of the dim, FE_BAD_INDEX_*}. If several indices are bad, any one of them is
+// reported; all 0: none. Code may set the first word alone, which only reports that there is one.
 typedef int64_t fe_error_words[FE_ERROR_WORDS];
 
 #define FE_BAD_INDEX_TOLD 1u      // the other words hold the index and the size
 #define FE_BAD_INDEX_WRAPS 2u     // negative indices count from the end
-#define FE_BAD_INDEX_UNSIGNED 4u  // the index is of an unsigned type
+#define FE_BAD_INDEX_UNSIGNED 4u  // the index has an unsigned type
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The graph as a plugin sees it: plain-data views to read, a table of host functions to edit.
+// The graph as a plugin sees it: plain-data views for reading, and a table of host functions for editing.
 #ifndef FERRITE_ABI_GRAPH_H
 #define FERRITE_ABI_GRAPH_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// Handles are {index, generation}: one of an erased thing, or of another graph, is answered FE_ESTALE. 0 is none.
+// Handles are {index, generation}. A handle of an erased item or of another graph gives FE_ESTALE. 0 is none.
 typedef uint64_t fe_node;
 typedef uint64_t fe_value;
 
@@ -27,33 +27,34 @@ typedef struct fe_attr {
   fe_string name;
   uint32_t kind;  // FE_ATTR_*
   uint32_t reserved;
-  int64_t i;  // int, bool, dtype
-  double f;
-  fe_string s;
-  fe_array list;  // of int64_t, double or fe_string
+  int64_t i;      // FE_ATTR_INT, _BOOL and _DTYPE
+  double f;       // FE_ATTR_FLOAT
+  fe_string s;    // FE_ATTR_STRING
+  fe_array list;  // of int64_t, double or fe_string: FE_ATTR_INTS, _FLOATS and _STRINGS
 } fe_attr;
 
 #define FE_CONSTANT_NONE 0u
-#define FE_CONSTANT_LITERAL 1u    // <= 1 KiB, by value
-#define FE_CONSTANT_WEIGHT 2u     // in a mapped file; identity by file and offset
+#define FE_CONSTANT_LITERAL 1u    // at most 1 KiB, stored by value
+#define FE_CONSTANT_WEIGHT 2u     // in a mapped file, identified by file and offset
 #define FE_CONSTANT_PARAMETER 3u  // mutable, never folded
 
 typedef struct fe_value_view {
   uint64_t size;
   fe_value handle;
   fe_node producer;    // 0 for graph inputs and constants
-  uint32_t result;     // which result of the producer
-  uint32_t use_count;  // operands that read it, graph outputs counted
-  uint32_t is_output;
-  uint32_t is_input;
-  uint32_t constant;  // FE_CONSTANT_*
+  uint32_t result;     // its number among the producer's results
+  uint32_t use_count;  // number of operands that read it, plus graph outputs
+  uint32_t is_output;  // 0 or 1
+  uint32_t is_input;   // 0 or 1
+  uint32_t constant;   // FE_CONSTANT_*
   uint32_t reserved;
-  fe_string name;
+  fe_string name;  // empty if it has none
   fe_tensor_type type;
-  const void* data;  // constants: contiguous elements, else null
+  const void* data;  // literals and readable weights: the contiguous elements; else null
   uint64_t data_bytes;
 } fe_value_view;
 
+// A node. Valid until the next edit.
 typedef struct fe_node_view {
   uint64_t size;
   fe_node handle;
@@ -61,7 +62,7 @@ typedef struct fe_node_view {
   fe_array operands;  // of fe_value; an absent optional operand is 0
   fe_array results;   // of fe_value
   fe_array attrs;     // of fe_attr
-  fe_string origin;   // the model's own node names, comma separated
+  fe_string origin;   // the model's own node names, separated by commas
   uint32_t flags;     // FE_OP_* bits of the op (contrib.h)
   uint32_t reserved;
 } fe_node_view;
@@ -73,7 +74,7 @@ typedef struct fe_graph_view {
   fe_array nodes;     // of fe_node
   fe_array inputs;    // of fe_value
   fe_array outputs;   // of fe_value
-  uint64_t revision;  // grows with each edit
+  uint64_t revision;  // increases with each edit
 } fe_graph_view;
 
 typedef struct fe_node_args {
@@ -89,39 +90,41 @@ typedef struct fe_handle_out {
   uint64_t handle;
 } fe_handle_out;
 
-// make: appends before `before` (0 = at the end). Types are inferred by the op's rule; `results` takes up to `capacity` handles.
+// make: inserts before `before` (0 = append). Types are inferred by the op's shape rule. `results` receives
+// up to `capacity` handles.
 typedef struct fe_make_args {
   uint64_t size;
   fe_string op;
   fe_array operands;  // of fe_value
   fe_array attrs;     // of fe_attr
   fe_node before;
-  fe_string origin;  // empty: inherited from the node given in `like`
-  fe_node like;      // provenance donor, 0 = none
+  fe_string origin;  // empty: inherited from `like`
+  fe_node like;      // the node whose provenance is inherited; 0 = none
 } fe_make_args;
 typedef struct fe_make_out {
   uint64_t size;
   fe_node node;
-  fe_value* results;
+  fe_value* results;  // [capacity], owned by the caller; may be null if capacity is 0
   uint64_t capacity;
-  uint64_t count;
+  uint64_t count;  // number of results that the node has
 } fe_make_out;
 
 typedef struct fe_literal_args {
   uint64_t size;
   fe_tensor_type type;
-  const void* data;
+  const void* data;  // contiguous elements, copied
   uint64_t bytes;
 } fe_literal_args;
-// A weight: bytes [offset, offset + bytes) of a file that the host maps, or of memory that outlives the graph (data != null).
+// A weight: bytes [offset, offset + bytes) of a file that the host maps, or memory that outlives the graph
+// (data != null).
 typedef struct fe_weight_args {
   uint64_t size;
   fe_string name;
   fe_tensor_type type;
-  fe_string file;
+  fe_string file;  // empty if data is not null
   uint64_t offset;
   uint64_t bytes;
-  const void* data;
+  const void* data;  // contiguous elements, not copied; null: in the file
 } fe_weight_args;
 typedef struct fe_input_args {
   uint64_t size;
@@ -146,9 +149,9 @@ typedef struct fe_attr_args {
 typedef struct fe_operand_args {
   uint64_t size;
   fe_node node;
-  uint32_t index;
+  uint32_t index;  // number of the operand
   uint32_t reserved;
-  fe_value value;
+  fe_value value;  // 0: makes an optional operand absent
 } fe_operand_args;
 
 typedef struct fe_users_out {
@@ -156,7 +159,8 @@ typedef struct fe_users_out {
   fe_array nodes;  // of fe_node, valid until the next edit
 } fe_users_out;
 
-// Given to passes, rules, decompositions and importers. `self` is fe_graph_api.self.
+// The table for passes, rules, decompositions and importers. `self` is fe_graph_api.self. Lent for one
+// callback and one thread.
 typedef struct fe_graph_api {
   uint64_t size;
   uint32_t rev;
@@ -170,14 +174,16 @@ typedef struct fe_graph_api {
   int32_t (*weight)(void* self, fe_call*, const fe_weight_args*, fe_handle_out* out);
   int32_t (*input)(void* self, fe_call*, const fe_input_args*, fe_handle_out* out);
   int32_t (*output)(void* self, fe_call*, const fe_output_args*, fe_none* out);
+  // Graph outputs included.
   int32_t (*replace_uses)(void* self, fe_call*, const fe_replace_args*, fe_none* out);
+  // FE_EINVALID if a result still has uses.
   int32_t (*erase)(void* self, fe_call*, const fe_node_args*, fe_none* out);
   int32_t (*set_operand)(void* self, fe_call*, const fe_operand_args*, fe_none* out);
   int32_t (*set_attr)(void* self, fe_call*, const fe_attr_args*, fe_none* out);
-  // Evaluates a value that depends on constants only (interpreter; results up to 64 KiB) and gives it as a literal or
-  // weight-like constant value. FE_EUNSUPPORTED when it depends on an input or is too large.
+  // Evaluates a value that depends on constants only (by interpretation; results up to 64 KiB) and returns it
+  // as a literal or as a weight in memory. FE_EUNSUPPORTED if it depends on an input or is too large.
   int32_t (*evaluate)(void* self, fe_call*, const fe_value_args*, fe_handle_out* out);
-  // Users of a value: handles of nodes, each once, in order.
+  // The nodes that use a value, without duplicates, in order.
   int32_t (*users)(void* self, fe_call*, const fe_value_args*, fe_users_out* out);
 } fe_graph_api;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Read views of the loop program and the schedule for the fusion hooks, and the edits that are legal there.
+// Read-only views of the loop program and the schedule for the fusion hooks, and the edits that are legal
+// there.
 #ifndef FERRITE_ABI_SCHEDULE_H
 #define FERRITE_ABI_SCHEDULE_H
 
@@ -9,17 +10,17 @@
 extern "C" {
 #endif
 
-// Strings and arrays of the views are valid until the next edit or the end of the pass.
+// The strings and arrays of views are valid until the next edit or the end of the pass.
 typedef struct fe_statement_view {
   uint64_t size;
-  uint32_t id;
+  uint32_t id;        // the statement's number
   uint32_t kind;      // FE_STATEMENT_*
   fe_array extents;   // of int64_t, parallel variables first
-  uint32_t parallel;  // how many of them are parallel
-  uint32_t group;     // fused group after fusion, else FE_NONE32
-  fe_array reads;     // of uint32_t: buffers
-  fe_array writes;    // of uint32_t
-  fe_string origin;   // model nodes
+  uint32_t parallel;  // the number of parallel variables
+  uint32_t group;     // number of the fused group; FE_NONE32 before fusion
+  fe_array reads;     // of uint32_t: numbers of buffers
+  fe_array writes;    // of uint32_t: numbers of buffers
+  fe_string origin;   // names of the model's nodes
   fe_string text;     // the statement's text form
 } fe_statement_view;
 typedef struct fe_program_view {
@@ -31,9 +32,10 @@ typedef struct fe_program_view {
 } fe_program_view;
 typedef struct fe_statement_args {
   uint64_t size;
-  uint32_t statement;
+  uint32_t statement;  // its number
   uint32_t reserved;
 } fe_statement_args;
+// A pair of statements, by number.
 typedef struct fe_pair_args {
   uint64_t size;
   uint32_t a, b;
@@ -44,7 +46,7 @@ typedef struct fe_group_args {
   uint32_t at; /* first statement of the new group */
 } fe_group_args;
 
-// pre_fusion
+// For passes of pre_fusion. Lent for one callback.
 typedef struct fe_loop_api {
   uint64_t size;
   uint32_t rev;
@@ -52,12 +54,14 @@ typedef struct fe_loop_api {
   void* self;
   int32_t (*program)(void* self, fe_call*, const fe_none*, fe_program_view*);
   int32_t (*statement)(void* self, fe_call*, const fe_statement_args*, fe_statement_view*);
+  // The pair never shares a kernel.
   int32_t (*forbid_fusion)(void* self, fe_call*, const fe_pair_args*, fe_none*);
-  // The pair is fused before any other is considered if that is legal; otherwise the ledger says why it was not.
+  // Fuses the pair before any other pair is considered, if that is legal; otherwise the ledger records the
+  // reason.
   int32_t (*force_fusion)(void* self, fe_call*, const fe_pair_args*, fe_none*);
 } fe_loop_api;
 
-// post_fusion
+// For passes of post_fusion. Lent for one callback.
 typedef struct fe_schedule_api {
   uint64_t size;
   uint32_t rev;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a well-formed statement is: the type rules of bodies, which operations run where, and the one check that the
-// recorder, the verifier, the parser and the kernel reader share. Total: any Statement is answered, none crashes it.
+// Defines well-formed statements: the type rules of bodies, where each operation runs, and the check that the
+// recorder, the verifier, the parser and the kernel reader share. The check is total: it accepts or rejects
+// any Statement and never crashes.
 #pragma once
 
 #include <algorithm>
@@ -18,22 +19,23 @@ namespace ferrite::inline v0::loop {
 
 inline constexpr size_t max_rank = 64;  ///< dims of a buffer
 inline constexpr size_t max_vars = 64;  ///< variables of a statement
-/// Bytes of one buffer and points of one statement stay below this, so that no offset or count wraps.
+/// Limit on the bytes of one buffer and the points of one statement, so that no offset or count overflows.
 inline constexpr int64_t max_extent = int64_t{1} << 56;
 
-/// Whether bodies compute with the type: bool, the integers of whole bytes, f8, f16, bf16, f32, f64.
+/// Whether bodies can compute with the type: bool, integers of whole bytes, f8, f16, bf16, f32, f64.
 constexpr bool is_computable(DType dtype) {
   return dtype == DType::bool_ || is_computable_float(dtype) || (is_integer(dtype) && bits_of(dtype) >= 8);
 }
 
-/// FE_PRIM_BOOL, FE_PRIM_INT or FE_PRIM_FLOAT; 0 for a type that bodies do not compute with.
+/// FE_PRIM_BOOL, FE_PRIM_INT or FE_PRIM_FLOAT; 0 for a type that bodies cannot compute with.
 constexpr int prim_class(DType dtype) {
   if (!is_computable(dtype)) return 0;
   return dtype == DType::bool_ ? FE_PRIM_BOOL : is_float(dtype) ? FE_PRIM_FLOAT : FE_PRIM_INT;
 }
 
-/// The type that `prim` gives for operands of these types, or none where they do not fit; `requested` is the result type
-/// of cast and bitcast and ignored otherwise. An operand that the primitive does not have is DType::none.
+/// The result type of `prim` for operands of these types; none if they do not fit. `requested` is the result
+/// type of cast and bitcast, and ignored otherwise. Operands that the primitive does not have are
+/// DType::none.
 constexpr DType result_type(Prim prim, DType a, DType b, DType c, DType requested) {
   const auto& info = info_of(prim);
   if ((info.operands > 1) != (b != DType::none) || (info.operands > 2) != (c != DType::none))
@@ -62,11 +64,11 @@ constexpr std::string_view statement_name(uint32_t kind) {
   return kind >= 1 && kind < std::size(names) ? names[kind] : names[0];
 }
 
-/// The type in which a reduction of `element` accumulates unless told otherwise.
+/// The default type in which a reduction of `element` accumulates.
 constexpr DType default_accumulator(uint32_t kind, DType element) {
   return is_arg_reduction(kind) ? element : compute_type(element);
 }
-/// Whether elements of one type may be reduced in another.
+/// Whether elements of one type may be accumulated in another.
 constexpr bool accumulates(uint32_t kind, DType element, DType accumulator) {
   switch (kind) {
     case FE_REDUCE_SUM:
@@ -88,15 +90,16 @@ constexpr DType reduced_type(const Reduction& reduction) {
   return is_arg_reduction(reduction.kind) ? DType::i64_ : reduction.accumulator;
 }
 
-/// Where the operations and stores of a statement run.
+/// At which points the operations and stores of a statement run.
 struct Placement {
   std::vector<bool> finish;  ///< per operation: depends on the result of a reduction
-  std::vector<bool> inner;   ///< per operation: depends on a reduction variable, not through FE_OP_REDUCED
-  std::vector<bool>
-      every_point;  ///< per store: happens at every point, not once for each point of the parallel variables
+  /// Per operation: depends on a reduction variable other than through FE_OP_REDUCED.
+  std::vector<bool> inner;
+  /// Per store: runs at every point, not only once for each point of the parallel variables.
+  std::vector<bool> every_point;
 };
 
-/// Operands must lie before their users (find_fault checks that).
+/// Operands must precede their users (find_fault checks that).
 inline Placement place(const index::Pool& pool, const Statement& statement) {
   Placement result;
   const size_t count = statement.ops.size();
@@ -140,7 +143,7 @@ inline Placement place(const index::Pool& pool, const Statement& statement) {
   return result;
 }
 
-/// Whether an index expression goes through a symbol that the body binds.
+/// Whether an index expression depends on a symbol that the body defines.
 inline bool is_indirect(const index::Pool& pool, const Statement& statement,
                         std::span<const index::Expr> index) {
   for (const auto& op : statement.ops) {
@@ -151,7 +154,7 @@ inline bool is_indirect(const index::Pool& pool, const Statement& statement,
   return false;
 }
 
-/// The kind that the contents make a statement; FE_STATEMENT_CALL stays.
+/// The statement kind that follows from the contents. FE_STATEMENT_CALL is kept.
 inline uint32_t derived_kind(const index::Pool& pool, const Statement& statement) {
   if (statement.kind == FE_STATEMENT_CALL) return FE_STATEMENT_CALL;
   if (statement.contract_a != none) return FE_STATEMENT_CONTRACT;
@@ -161,7 +164,8 @@ inline uint32_t derived_kind(const index::Pool& pool, const Statement& statement
   return statement.reductions.empty() ? FE_STATEMENT_MAP : FE_STATEMENT_REDUCE;
 }
 
-/// What is wrong with a buffer, or nothing. After this the arithmetic of Buffer::extent() and bytes() cannot wrap.
+/// The fault of a buffer; none if it is valid. For a valid buffer, Buffer::extent() and bytes() cannot
+/// overflow.
 inline std::optional<std::string> find_fault(const Buffer& buffer) {
   if (!find_dtype(buffer.dtype)) return "the element type is not known";
   if (buffer.dims.size() > max_rank) return "more than 64 dims";
@@ -207,7 +211,7 @@ inline std::optional<std::string> find_fault(const Buffer& buffer) {
 
 namespace detail {
 
-/// Checks one statement, first fault wins.
+/// Checks one statement and reports the first fault.
 class StatementCheck {
  public:
   StatementCheck(const index::Pool& pool, std::span<const Buffer* const> buffers, const Statement& statement)
@@ -276,7 +280,8 @@ class StatementCheck {
   const Buffer* buffer(BufferId id) const { return id < buffers_.size() ? buffers_[id] : nullptr; }
   DType type(OpId id) const { return id == none ? DType::none : s_.ops[id].dtype; }
 
-  /// An access of `what`: rank, scope, and unless masked every coordinate provably within the dims.
+  /// Checks an access of `what`: rank, scope and, unless masked, that every coordinate is provably within the
+  /// dims.
   bool access(const std::string& what, const Buffer& target, std::span<const index::Expr> index,
               bool masked) {
     if (index.size() != target.dims.size())
@@ -401,7 +406,7 @@ class StatementCheck {
     return true;
   }
 
-  /// Whether `id` is `operand`, or casts of it.
+  /// Whether `id` is `operand` or a chain of casts of it.
   bool is_cast_of(OpId id, OpId operand) const {
     while (id != operand && s_.ops[id].code == static_cast<uint16_t>(Prim::cast_)) id = s_.ops[id].a;
     return id == operand;
@@ -425,7 +430,7 @@ class StatementCheck {
   bool placement() {
     for (const auto& store : s_.stores)
       if (!valued(store.value) || (store.mask != none && !valued(store.mask)))
-        return fault("a store has no value, or its mask is none");
+        return fault("a store has no value, or its mask is invalid");
     where_ = place(pool_, s_);
     for (size_t k = 0; k < s_.ops.size(); ++k)
       if (where_.finish[k] && where_.inner[k])
@@ -488,8 +493,8 @@ class StatementCheck {
 
 }  // namespace detail
 
-/// What is wrong with a statement, or nothing: ids, types, scopes, indices provably in range, one writer an element.
-/// `buffers` is the table by id; each of them must have passed find_fault.
+/// The fault of a statement; none if it is valid. Checks ids, types, scopes, that indices are provably in
+/// range, and that each element has one writer. `buffers` is indexed by id; each must have passed find_fault.
 inline std::optional<std::string> find_fault(const index::Pool& pool, std::span<const Buffer* const> buffers,
                                              const Statement& statement) {
   return detail::StatementCheck(pool, buffers, statement).run();

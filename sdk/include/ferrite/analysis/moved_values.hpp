@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which values of a body are only moved. Such a value keeps its bits, those of every NaN included, so it is not to be
-// converted to the type that arithmetic is done in and back: who computes a body has it as memory of its dtype holds it.
+// Finds the values of a body that are only moved. Such a value must keep its bits, including those of every
+// NaN. A code generator must therefore not convert it to the arithmetic type and back; it handles the value
+// as the dtype's bits in memory.
 #pragma once
 
 #include <cmath>
@@ -11,16 +12,16 @@
 namespace ferrite::inline v0::loop {
 
 struct MovedValues {
-  /// By operation of a float type: whatever it gives was only moved. It is a load, a constant, a bitcast, or a choice of
-  /// such values.
+  /// By operation of a float type: its result is only moved. It is a load, a constant, a bitcast, or a
+  /// selection among such values.
   std::vector<bool> whole;
-  /// By operation of a float type: it is `whole`, or a choice between what was only moved and what was computed.
+  /// By operation of a float type: it is `whole`, or a selection between moved and computed values.
   std::vector<bool> part;
-  /// By carry of a float type: each value that it takes was only moved.
+  /// By carry of a float type: each value that it takes is only moved.
   std::vector<bool> carries;
 };
 
-/// `statement` must be free of faults: operands lie before their users.
+/// `statement` must be valid: operands precede their users.
 inline MovedValues moved_values(const Statement& statement) {
   const auto& ops = statement.ops;
   MovedValues moved;
@@ -32,7 +33,7 @@ inline MovedValues moved_values(const Statement& statement) {
       moved.part[id] = whole || part;
     };
     const auto whole = [&](OpId operand) { return bool{moved.whole[operand]}; };
-    // A number survives conversions; a NaN does not.
+    // Numbers survive conversions, but the payload of a NaN does not.
     const auto has_bits = [&](OpId operand) {
       const auto& from = ops[operand];
       return from.code == FE_OP_CONSTANT ? std::isnan(float_value(from.dtype, from.bits))
@@ -66,7 +67,7 @@ inline MovedValues moved_values(const Statement& statement) {
   return moved;
 }
 
-/// The unsigned integer type of a float type's width: what holds its bits.
+/// The unsigned integer type with the width of a float type, for its bits.
 constexpr DType bits_type(DType dtype) {
   switch (bits_of(dtype)) {
     case 8: return u8;

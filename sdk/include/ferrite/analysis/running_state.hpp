@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Serial loops that any number of workers can share: what is carried from step to step is combined with a value of each step's own by an
-// associative operation, as in a running sum. The question is the host's, which divides such loops, and a code generator's.
+// Recognises serial loops that can be divided among workers: each step combines the carried state with a
+// value of its own by an associative operation, as in a running sum. Used by the host, which divides such
+// loops, and by code generators.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +16,13 @@ namespace ferrite::inline v0::loop {
 /// state of the next step = combine(state, value).
 struct RunningState {
   Prim combine = Prim::add_;
-  OpId value = none;  ///< depends on nothing that is carried
+  OpId value = none;  ///< does not depend on carried states
 };
 
-/// For each operation, whether it depends on what is carried.
+/// For each operation, whether it depends on a carried state.
 inline std::vector<bool> carried_part(const index::Pool& pool, const Statement& statement) {
   std::vector<bool> depends(statement.ops.size());
-  std::vector<index::Symbol> bound;  // indices that do
+  std::vector<index::Symbol> bound;  // index symbols that depend on a carried state
   for (size_t k = 0; k < statement.ops.size(); ++k) {
     const auto& op = statement.ops[k];
     bool does = op.code == FE_OP_CARRIED;
@@ -34,8 +35,8 @@ inline std::vector<bool> carried_part(const index::Pool& pool, const Statement& 
   return depends;
 }
 
-/// By carry; nothing where the statement is not one serial loop of at least one carry, where a carry is none such, or where a store
-/// accumulates.
+/// One entry per carry. None if the statement is not a single serial loop with at least one carry, if a carry
+/// has another form, or if a store accumulates.
 inline std::optional<std::vector<RunningState>> running_states(const index::Pool& pool,
                                                                const Statement& statement) {
   const size_t parallel = statement.parallel_count();

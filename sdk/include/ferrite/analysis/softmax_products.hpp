@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels of the shape product, softmax of its rows, product with that, as attention has them: what of their statements a code generator
-// needs that goes over the columns piece by piece, and the question whether a kernel is one, which the host asks by the same rules.
+// Recognises kernels of the form matrix product, softmax over its rows, product with the softmax, as in
+// attention. Extracts what a code generator needs that processes the columns in chunks. The host uses the
+// same function to decide whether such a kernel should exist.
 #pragma once
 
 #include <algorithm>
@@ -16,48 +17,55 @@
 
 namespace ferrite::inline v0::loop {
 
-/// weights[row, column] = power / its sum along the columns, power = exp(score - the most of the row's scores), where a score is computed
-/// of the first product and of what else is read at (row, column); the second product multiplies weights and values. Nothing of these is
-/// stored.
+/// weights[row, column] = power / the sum of power over the columns, with power = exp(score - maximum score
+/// of the row). A score is computed from the first product and other values at (row, column). The second
+/// product multiplies weights and values. None of the intermediates is stored.
 struct SoftmaxProducts {
-  /// An operand of a product, which is a load without a mask; `address`: element number, the buffer's offset included.
+  /// An operand of a product: a load without a mask. `address`: the element number, including the buffer's
+  /// offset.
   struct Operand {
     BufferId buffer = none;
     index::Expr address;
-    /// Of columns and values: neighbours along the depth of their product lie side by side; else those across.
+    /// For columns and values: true if neighbours along the depth of their product are contiguous; else those
+    /// across it are.
     bool depth_inside = true;
   };
-  std::string_view reason;  ///< why the kernel is none; empty: it is one, and the rest is set
+  /// Why the kernel does not match; empty: it matches, and the other fields are set.
+  std::string_view reason;
 
-  size_t second = 0;  ///< number of the second product's statement
-  OpId value = none;  ///< of its operands the one that is no weight
+  size_t second = 0;  ///< the statement number of the second product
+  OpId value = none;  ///< the second product's operand that is not the weights
   DType dtype = DType::none;
   Operand rows, columns;  ///< of the first product
-  Operand values;         ///< of the second one, which sums over the columns
-  Var row, column;  ///< the last shared variable, and that of the scores which the others share no loops with
-  Var depth;        ///< of the first product
-  Var summed, feature;  ///< of the second: the column, and its results
+  Operand values;         ///< of the second product, which sums over the columns
+  /// The last shared variable, and the scores' variable that the other statements do not share.
+  Var row, column;
+  Var depth;            ///< of the first product
+  Var summed, feature;  ///< of the second product: its summed variable (the columns), and its result variable
 
-  /// What lies between the products, by the shared variables and `column`: reduction 0 is the first product, `most` and `sum` those over
-  /// the columns. It stores nothing.
+  /// The computation between the products, over the shared variables and `column`: reduction 0 is the first
+  /// product; `most` and `sum` are the reductions over the columns. It has no stores.
   Statement between;
   OpId score = none, power = none;
   uint32_t most = 0, sum = 0;
-  /// What follows the second product, which is reduction 0, by the shared variables and `feature`.
+  /// The computation after the second product, over the shared variables and `feature`; reduction 0 is the
+  /// second product.
   Statement finish;
 
   explicit operator bool() const { return reason.empty(); }
 };
 
-/// What of the operands the one who asks takes.
+/// The operands that the caller supports.
 enum class SoftmaxOperands {
-  vectors,  ///< loads of f16 or bf16 that lie in whole vectors, with features up to softmax_product_features
-  any       ///< as the statements have them: `rows`, `columns`, `values` and `dtype` are not set
+  /// Loads of f16 or bf16 in whole contiguous vectors, with at most softmax_product_features features.
+  vectors,
+  any  ///< any operands; `rows`, `columns`, `values` and `dtype` are not set
 };
 
-/// Elements that lie side by side and are reached as one, of columns and values; extents inside are multiples of it.
+/// The number of contiguous elements of columns and values that are accessed as one vector. Inner extents are
+/// multiples of it.
 inline constexpr int64_t softmax_product_lanes = 8;
-/// The depth of the first product and the results of the second.
+/// The largest depth of the first product, and the largest number of results of the second.
 inline constexpr int64_t softmax_product_features = 128;
 
 namespace detail {
@@ -98,7 +106,7 @@ class SoftmaxProductsFinder {
 
   // Variables and operands.
 
-  /// The one of the statement's own variables of a kind that has more than one value.
+  /// The statement's only own variable of this kind with more than one value; none if there are several.
   std::optional<Var> own(const Statement& statement, VarKind kind) const {
     std::optional<Var> result;
     for (size_t k = kernel_.shared; k < statement.vars.size(); ++k) {
@@ -119,7 +127,7 @@ class SoftmaxProductsFinder {
            });
   }
 
-  /// The load below casts to wider floats; null where it is none, or a mask is upon it.
+  /// The load below casts to wider floats; null if there is none, or it has a mask.
   static const BodyOp* load_of(const Statement& statement, OpId id) {
     while (statement.ops[id].is_prim() && statement.ops[id].prim() == Prim::cast_ &&
            is_float(statement.ops[id].dtype) && is_float(statement.ops[statement.ops[id].a].dtype) &&
@@ -144,7 +152,7 @@ class SoftmaxProductsFinder {
     operand.address = pool_.linear(buffer.offset, terms);
     return true;
   }
-  /// Whether `count` neighbours along a variable lie side by side and begin at a multiple of their number.
+  /// Whether groups of `count` neighbours along a variable are contiguous and begin at multiples of `count`.
   bool side_by_side(index::Expr address, const Var& along, int64_t count) const {
     const auto affine = pool_.affine(address);
     const auto whole = [&](int64_t coefficient) { return coefficient % count == 0; };
@@ -160,10 +168,10 @@ class SoftmaxProductsFinder {
              return whole(term.second) && !pool_.depends_on(term.first, along.symbol);
            });
   }
-  /// Of columns or values, which lie evenly along both variables and side by side along one of them.
+  /// For columns or values: whether the address is linear in both variables and contiguous along one of them.
   bool lies_evenly(SoftmaxProducts::Operand& operand, const Var& depth, const Var& across) {
     for (const auto& var : {depth, across})
-      if (!pool_.coefficient(operand.address, var.symbol)) return fail("an operand lies unevenly");
+      if (!pool_.coefficient(operand.address, var.symbol)) return fail("an operand's address is not linear");
     operand.depth_inside = side_by_side(operand.address, depth, softmax_product_lanes);
     return operand.depth_inside || side_by_side(operand.address, across, softmax_product_lanes) ||
            fail("of an operand no 8 elements lie side by side");
@@ -271,7 +279,7 @@ class SoftmaxProductsFinder {
       const auto own_var = own(map, VarKind::parallel);
       if (map.kind != FE_STATEMENT_MAP || !is_plain(map) || !own_var ||
           own_var->extent != found_.feature.extent)
-        return fail("behind the second product is more than maps over its results");
+        return fail("the second product is followed by more than maps over its results");
       auto same = shared_variables(map, finish);
       same.emplace_back(own_var->symbol, pool_.symbol(found_.feature.symbol));
       if (!splice_stores(finish, map, same, 0, true)) return false;
@@ -304,7 +312,8 @@ class SoftmaxProductsFinder {
     return false;
   }
 
-  /// The value of an operation in another body, which has what it needs then; none where it cannot. Equal operations become one.
+  /// Copies an operation and everything it needs to another body; returns its number there, none if that is
+  /// impossible. Equal operations are merged.
   OpId splice(Statement& into, const Statement& from, OpId root, const Substitution& substitution,
               uint32_t reduced) {
     const auto needed = needed_by(from, root);
@@ -340,13 +349,13 @@ class SoftmaxProductsFinder {
            x.bits == y.bits;
   }
 
-  /// Remembers what the stores write. `keep`: stores to memory stay; else there may be none.
+  /// Copies the values of the stores. `keep`: also copies stores to memory; else such stores are not allowed.
   bool splice_stores(Statement& into, const Statement& from, const Substitution& substitution,
                      uint32_t reduced, bool keep) {
     for (auto store : from.stores) {
       const bool local = kernel_.buffers[store.buffer].kind == FE_BUFFER_LOCAL;
       if (store.mask != none || store.mode != FE_STORE_SET) return fail("something is stored by a condition");
-      if (!local && !keep) return fail("what lies between the products is stored");
+      if (!local && !keep) return fail("a value between the products is stored");
       store.value = splice(into, from, store.value, substitution, reduced);
       if (store.value == none) return false;
       for (auto& expr : store.index) expr = pool_.substitute(expr, substitution);
@@ -359,7 +368,7 @@ class SoftmaxProductsFinder {
   // What is computed.
 
   const BodyOp& op(OpId id) const { return found_.between.ops[id]; }
-  /// The operation below casts between floats.
+  /// Skips casts between floats.
   OpId bare(OpId id) const {
     while (op(id).is_prim() && op(id).prim() == Prim::cast_ && is_float(op(id).dtype) &&
            is_float(op(op(id).a).dtype))
@@ -374,7 +383,7 @@ class SoftmaxProductsFinder {
     constexpr uint64_t one = 0x3f80'0000;
     return op(id).code == FE_OP_CONSTANT && op(id).dtype == f32 && op(id).bits == one;
   }
-  /// Whether it is 1 / the sum.
+  /// Whether the operation is 1 / sum.
   bool is_share(OpId id) const {
     id = bare(id);
     if (is(id, Prim::reciprocal_)) return is_reduced(op(id).a, found_.sum);
@@ -413,7 +422,7 @@ class SoftmaxProductsFinder {
 
   index::Pool& pool_;
   const Kernel& kernel_;
-  const bool any_;  ///< operands
+  const bool any_;  ///< any operands are allowed
   SoftmaxProducts found_;
   std::string_view reason_;
   std::map<BufferId, Written> written_;
@@ -422,7 +431,7 @@ class SoftmaxProductsFinder {
 
 }  // namespace detail
 
-/// Whether the kernel is one, and what it is made of. `pool`: the kernel's, which gets expressions.
+/// Matches the kernel and returns its parts. `pool` is the kernel's; new expressions are added to it.
 inline SoftmaxProducts find_softmax_products(index::Pool& pool, const Kernel& kernel,
                                              SoftmaxOperands operands = SoftmaxOperands::vectors) {
   return detail::SoftmaxProductsFinder(pool, kernel, operands).find();

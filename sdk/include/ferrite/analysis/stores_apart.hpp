@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Loops whose steps never store to one element, so that they need no order among each other. The question is
-// the host's, which asks how many points of a scatter wait for each other, and a code generator's, which runs
-// such steps at once.
+// Recognises loops whose iterations never store to the same element, so that they can run in any order. The
+// host uses it to find how many points of a scatter must be serialised, and code generators to run such
+// iterations in parallel.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 namespace ferrite::inline v0::loop {
 
 /// Whether points with different values of `statement.vars[var]` never store to the same element, whatever
-/// the other variables are, and the indices that the body computes. So it is where each store has a
-/// coordinate, a sum of multiples of symbols, which one step of the variable moves further than all others do
-/// together: i, or 65536*i + t with t < 65536. Conservative: of variables that only together tell elements
-/// apart, as t above, of coordinates with floordiv or mod, and of stores to one buffer at different indices
-/// it says no. Kinds of variables, masks and modes of stores do not count.
+/// the values of the other variables and of computed indices. This holds if each store has a coordinate, a
+/// sum of multiples of symbols, that one step of the variable moves further than all other symbols together:
+/// i, or 65536*i + t with t < 65536. Conservative: the answer is false for variables that only distinguish
+/// elements together with others (as t above), for coordinates with floordiv or mod, and for stores to one
+/// buffer at different indices. Kinds of variables, masks and modes of stores are ignored.
 inline bool stores_apart(const index::Pool& pool, const Statement& statement, size_t var) {
   const auto symbol = statement.vars[var].symbol;
   for (const auto& store : statement.stores)
@@ -25,7 +25,8 @@ inline bool stores_apart(const index::Pool& pool, const Statement& statement, si
     return std::ranges::any_of(store.index, [&](index::Expr expr) {
       const auto affine = pool.affine(expr);
       if (!affine.rest.empty()) return false;
-      index::detail::Wide step = 0, others = 0;  // how far it moves the coordinate, and all others together
+      // How far the variable, and all others together, move the coordinate.
+      index::detail::Wide step = 0, others = 0;
       for (const auto& [term, factor] : affine.terms) {
         const auto range = pool.symbol_range(term);
         const auto wide = index::detail::Wide{factor};

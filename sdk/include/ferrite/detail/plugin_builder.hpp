@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a plugin contributes, as the tables that the host reads. plugin.hpp is what to include.
+// Builds the ABI tables of a plugin's contributions. Include plugin.hpp, not this file.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@
 
 namespace ferrite::inline v0 {
 
-/// Owns the tables of one plugin instance; everything added lives until destroy.
+/// Owns the tables of one plugin instance. Everything added lives until destroy.
 class PluginBuilder {
  public:
   void add(OpDef def);

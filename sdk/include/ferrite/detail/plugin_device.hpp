@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The tables of what compiles and runs kernels and of what advises on that: providers, runtimes, fusion policies, cost models,
-// metric sinks.
+// The tables of contributions that compile and run kernels, or advise on that: providers, runtimes, fusion
+// policies, cost models, metric sinks.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace ferrite::inline v0 {
 
 namespace detail {
-/// For fe_function_out and fe_exec_out.
+/// Copies launch needs to an fe_function_out or fe_exec_out.
 template <class Out>
 void put_needs(Out& out, const LaunchNeeds& needs) {
   out.tasks = needs.tasks;
@@ -21,7 +21,7 @@ void put_needs(Out& out, const LaunchNeeds& needs) {
   out.workspace_bytes = needs.workspace_bytes;
   out.arguments = to_array(needs.arguments.data(), needs.arguments.size());
 }
-/// Of the `self` of a runtime that has them.
+/// The Streams interface of a runtime's `self`; the class must have it.
 inline Streams& streams_of(void* self) { return *dynamic_cast<Streams*>(static_cast<Runtime*>(self)); }
 }  // namespace detail
 
@@ -107,7 +107,7 @@ inline void PluginBuilder::add(std::unique_ptr<Provider> provider) {
   table.fingerprint = [](void* self, fe_call* call, const fe_none*, fe_sink* sink) -> int32_t {
     return detail::guarded(call, [&] { write(*sink, static_cast<Provider*>(self)->fingerprint()); });
   };
-  // Which kinds of provider it is decides which slots it has; each slot knows its own class.
+  // The class of the provider decides which slots its table gets. Each slot casts to its own class.
   if (dynamic_cast<LibraryProvider*>(entry.provider.get())) add_exec(table);
   if (dynamic_cast<RegionProvider*>(entry.provider.get())) add_claim(table);
   contributions_.push_back({FE_CONTRIBUTION_PROVIDER, 0, &table});
@@ -138,7 +138,7 @@ inline void PluginBuilder::add_exec(fe_provider& table) {
 }
 
 inline void PluginBuilder::add_claim(fe_provider& table) {
-  table.propose = nullptr;  // regions only
+  table.propose = nullptr;  // the provider only claims regions
   table.claim = [](void* self, fe_call* call, const fe_claim_args* args, fe_claim_out* out) -> int32_t {
     return detail::guarded(call, [&] {
       auto& provider = *dynamic_cast<RegionProvider*>(static_cast<Provider*>(self));

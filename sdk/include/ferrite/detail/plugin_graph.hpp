@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The tables of what works on graphs: ops, their lowerings and decompositions, passes, rules, importers, import handlers.
+// The tables of contributions that work on graphs: ops, their lowerings and decompositions, passes, rules,
+// importers, import handlers.
 #pragma once
 
 #include <memory>

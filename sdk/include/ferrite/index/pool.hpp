@@ -15,7 +15,7 @@
 
 namespace ferrite::inline v0::index {
 
-/// What an expression is. The numbers are part of the serialised form (`Record`) and never change.
+/// The kind of an expression. The numbers are part of the serialised form (`Record`) and never change.
 enum class Op : std::uint8_t {
   constant = 0,
   symbol = 1,
@@ -33,7 +33,7 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// A handle into a Pool; id 0 is "none". Within one pool, equal handles are equal canonical forms.
+/// A handle into a Pool; id 0 is "none". Within one pool, equal handles mean equal canonical forms.
 struct Expr {
   std::uint32_t id = 0;
   explicit operator bool() const { return id != 0; }
@@ -67,7 +67,7 @@ struct Record {
 };
 static_assert(sizeof(Record) == 24);
 
-/// Why a record list was refused.
+/// The reason why a list of records was refused.
 enum class RecordFault : std::uint8_t {
   none,          ///< accepted
   too_many,      ///< more than `Pool::max_records` records
@@ -86,7 +86,7 @@ struct RecordStatus {
   explicit operator bool() const { return fault == RecordFault::none; }
 };
 
-/// A sentence fragment that names the fault, for messages.
+/// A sentence fragment that describes the fault, for messages.
 inline const char* describe(RecordFault fault);
 
 namespace detail {
@@ -105,14 +105,14 @@ inline std::int64_t wrap_mul(std::int64_t a, std::int64_t b) {
 inline std::int64_t wrap_neg(std::int64_t a) {
   return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a));
 }
-/// a // b rounded down; total: a // 0 = 0, and lowest // -1 wraps.
+/// a // b rounded down. Total: a // 0 = 0, and lowest // -1 wraps.
 inline std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   if (b == 0) return 0;
   if (b == -1) return wrap_neg(a);
   const std::int64_t quotient = a / b;
   return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
-/// a - b * floor_div(a, b): has the sign of b; total: a mod 0 = a.
+/// a - b * floor_div(a, b): has the sign of b. Total: a mod 0 = a.
 inline std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
   if (b == 0) return a;
   if (b == -1) return 0;
@@ -127,7 +127,7 @@ inline bool fits(Wide value) { return value >= lowest && value <= highest; }
 inline std::int64_t magnitude(std::int64_t a) {  // |a|, and 2^62 (a divisor of it) for the lowest
   return a == lowest ? std::int64_t{1} << 62 : (a < 0 ? -a : a);
 }
-/// gcd(g, a * b) for g, a, b >= 0; where g = 0 and the product does not fit, a divisor of it.
+/// gcd(g, a * b) for g, a, b >= 0. If g = 0 and the product overflows, a divisor of it.
 inline std::int64_t gcd_product(std::int64_t g, std::int64_t a, std::int64_t b) {
   const Wide product = static_cast<Wide>(a) * b;
   if (g == 0) return fits(product) ? static_cast<std::int64_t>(product) : a;
@@ -138,7 +138,7 @@ inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-/// A list of terms that lives on the stack while it is short.
+/// A list of terms that is on the stack while it is short.
 class TermList {
  public:
   TermList() = default;
@@ -173,13 +173,13 @@ class TermList {
   std::unique_ptr<Term[]> heap_;
 };
 
-/// constant + sum of terms, being built.
+/// constant + sum of terms, under construction.
 struct Linear {
   std::int64_t constant = 0;
   TermList terms;
 };
 
-/// The interval of a sum over the integers; `known` is false where it may leave 128 bits.
+/// The interval of a sum over the integers; `known` is false if it may exceed 128 bits.
 struct Bounds {
   Wide lo = 0, hi = 0;
   bool known = true;
@@ -190,26 +190,26 @@ struct Bounds {
 
 /// A hash-consed arena of index expressions in canonical form.
 ///
-/// Values are 64-bit two's complement integers and sums and products wrap; a rule that is true of integers
-/// but not of wrapped ones (those of division) is applied only where the ranges prove that nothing wraps. So
-/// for symbol values inside their ranges, every rewrite keeps the value exactly, whatever the ranges are.
-/// Give real bounds to symbols: an unbounded one keeps divisions of its multiples from being simplified.
+/// Values are 64-bit two's complement integers; sums and products wrap. A rule that holds for integers but
+/// not for wrapped ones (such as those for division) is applied only if the ranges prove that nothing wraps.
+/// So for symbol values within their ranges, every rewrite keeps the value exactly, whatever the ranges are.
+/// Give symbols real bounds: an unbounded symbol prevents the simplification of divisions of its multiples.
 ///
 /// floordiv rounds down and mod has the sign of the divisor. Both are total here (x // 0 = 0, x mod 0 = x),
-/// but code emitted elsewhere need not be: a divisor's range must not include zero.
+/// but emitted code need not be: a divisor's range must not include zero.
 ///
 /// Canonical form: a sum is one node, c0 + c1*t1 + c2*t2 + ..., with non-zero coefficients and distinct terms
 /// in a fixed order that depends on symbol numbers and structure, not on the history of the pool. A multiple
 /// c*t is a sum of one term. A term is a symbol, a product (of terms, or of sums too large to distribute), or
-/// a floordiv, mod, min or max. A symbol or any other expression with a range of one value is that constant,
-/// but for a computed symbol and what is made of it.
+/// a floordiv, mod, min or max. A symbol or other expression whose range has a single value is that constant,
+/// except a computed symbol and expressions that contain one.
 ///
-/// Two ways to walk an expression: `visit` shows a sum as the n-ary node that it is (for emission and
-/// analysis); `op`, `lhs` and `rhs` show a binary tree, in which a sum is a chain of Op::add over
+/// There are two ways to walk an expression: `visit` shows a sum as the n-ary node that it is (for emission
+/// and analysis); `op`, `lhs` and `rhs` show a binary tree, in which a sum is a chain of Op::add over
 /// Op::mul(term, constant).
 ///
-/// Const members may run concurrently with each other, not with the others. Nothing throws but
-/// std::bad_alloc. Operands belong to this pool and are not none.
+/// Const members may run concurrently with each other, but not with the others. Only std::bad_alloc is
+/// thrown. Operands must belong to this pool and must not be none.
 class Pool {
  public:
   static constexpr std::size_t max_records = 1u << 16;
@@ -218,10 +218,11 @@ class Pool {
   Pool();
 
   /// Declares a variable with its range and a number that divides all its values (at least 1). A range with
-  /// hi < lo (an empty loop) is taken as [lo, lo].
+  /// hi < lo (an empty loop) counts as [lo, lo].
   Symbol new_symbol(Range range, std::int64_t divisor = 1, std::string name = {});
-  /// The same of a variable whose value is computed, which may fail: where its range has one value it is not
-  /// taken for that, so that what is made of it depends on it, unless a rule takes it out whatever its value.
+  /// Declares a variable whose value is computed, by a computation that may fail. Even if its range has a
+  /// single value, it is not replaced by that value: expressions keep depending on it, unless a rule
+  /// eliminates it for every value.
   Symbol new_computed_symbol(Range range, std::int64_t divisor = 1);
   std::size_t symbol_count() const { return symbols_.size(); }
   Range symbol_range(Symbol symbol) const { return symbols_[symbol].range; }
@@ -230,7 +231,7 @@ class Pool {
 
   // Simplifying constructors.
   Expr constant(std::int64_t value);
-  /// The variable, or its value where its range has only one and it is not computed.
+  /// The variable. Its value instead if its range has only one and it is not computed.
   Expr symbol(Symbol symbol);
   Expr add(Expr a, Expr b);
   Expr sub(Expr a, Expr b);
@@ -247,7 +248,7 @@ class Pool {
   /// constant + sum of coefficient * expr in one step: the dot product of indices and strides.
   Expr linear(std::int64_t constant, std::span<const Term> terms);
 
-  // The binary view. `lhs` and `rhs` may intern the part of a sum that they name; a leaf has none.
+  // The binary view. `lhs` and `rhs` may intern the part of a sum that they return; a leaf has none.
   Op op(Expr e) const;
   Expr lhs(Expr e);
   Expr rhs(Expr e);
@@ -256,35 +257,35 @@ class Pool {
 
   /// The n-ary view: calls one of visitor.constant(int64_t), .symbol(Symbol), .sum(int64_t constant,
   /// std::span<const Term>), .mul(Expr, Expr), .floordiv(Expr, Expr), .mod(Expr, Expr), .min(Expr, Expr),
-  /// .max(Expr, Expr), and returns what it returns. The span is valid until the pool next grows.
+  /// .max(Expr, Expr), and returns its result. The span is valid until the pool next grows.
   template <class Visitor>
   decltype(auto) visit(Expr e, Visitor&& visitor) const;
 
-  /// All values that the expression can take, conservatively. Constant time.
+  /// A conservative range of the expression's values. Constant time.
   Range range(Expr e) const { return {node(e).lo, node(e).hi}; }
   /// A number that divides every value of the expression; 0 for the constant 0. Constant time.
   std::int64_t divisor(Expr e) const { return node(e).divisor; }
-  /// a <= b, where that can be proved either way.
+  /// Whether a <= b; none if neither answer can be proved.
   std::optional<bool> less_equal(Expr a, Expr b) const;
   bool depends_on(Expr e, Symbol symbol) const;
-  /// Appends the symbols of `e` that `symbols` lacks, in ascending order.
+  /// Appends those symbols of `e` that are not yet in `symbols`, in ascending order.
   void collect_symbols(Expr e, std::vector<Symbol>& symbols) const;
-  /// c where e = c*s + (terms without s); none where s occurs in any other way.
+  /// c if e = c*s + (terms without s); none if s occurs in any other way.
   std::optional<std::int64_t> coefficient(Expr e, Symbol symbol) const;
   Affine affine(Expr e) const;
-  /// All expressions below the roots, each once, operands before users (sums as n-ary nodes).
+  /// All expressions below the roots, without duplicates, operands before users (sums as n-ary nodes).
   std::vector<Expr> post_order(std::span<const Expr> roots) const;
   std::size_t node_count() const { return nodes_.size() - 1; }
 
-  /// Replaces symbols, all at once.
+  /// Replaces symbols simultaneously.
   Expr substitute(Expr e, std::span<const std::pair<Symbol, Expr>> replacements);
-  /// Copies an expression of another pool (or this one); `symbol_map(Symbol) -> Expr` gives what stands here
-  /// for a symbol there.
+  /// Copies an expression of another pool (or this one). `symbol_map(Symbol) -> Expr` gives the replacement
+  /// of each of its symbols.
   template <class SymbolMap>
   Expr import(const Pool& other, Expr e, SymbolMap&& symbol_map);
 
-  /// The value where symbol s has values_by_symbol[s]; a symbol beyond the span counts as 0.
-  /// For many points use Evaluator.
+  /// The value for symbol s = values_by_symbol[s]; a symbol beyond the span counts as 0. For many points use
+  /// Evaluator.
   std::int64_t eval(Expr e, std::span<const std::int64_t> values_by_symbol) const;
 
   /// Infix text with `//` and `%`; `name(Symbol) -> std::string` (or string_view) names a symbol.
@@ -295,12 +296,12 @@ class Pool {
 
   /// Appends the flat form of the roots, shared parts once, and returns each root's position.
   std::vector<std::uint32_t> write_records(std::span<const Expr> roots, std::vector<Record>& records) const;
-  /// Rebuilds expressions from untrusted records; `symbols[s]` stands for symbol number s. On success `exprs`
-  /// has one expression a record; on a fault it is empty. Bounded in time and memory whatever the records
-  /// say.
+  /// Rebuilds expressions from untrusted records; `symbols[s]` replaces symbol number s. On success `exprs`
+  /// has one expression per record; on a fault it is empty. Time and memory are bounded, whatever the records
+  /// contain.
   RecordStatus read_records(std::span<const Record> records, std::span<const Expr> symbols,
                             std::vector<Expr>& exprs);
-  /// The same with this pool's own symbols.
+  /// As above, with this pool's own symbols.
   RecordStatus read_records(std::span<const Record> records, std::vector<Expr>& exprs);
 
  private:
@@ -321,9 +322,9 @@ class Pool {
   struct Node {
     Op op = Op::constant;
     bool exact = true;      ///< the operation itself cannot wrap
-    bool computed = false;  ///< a computed symbol whose range has one value occurs
+    bool computed = false;  ///< it contains a computed symbol whose range has a single value
     std::uint32_t lhs = 0, rhs = 0;
-    std::uint32_t tree = 1;  ///< nodes of the expression written as a tree, saturating
+    std::uint32_t tree = 1;  ///< number of nodes if written as a tree; saturates
     std::int64_t value = 0;
     std::int64_t lo = 0, hi = 0;
     std::int64_t divisor = 1;
@@ -332,8 +333,8 @@ class Pool {
     std::uint64_t symbols = 0;  ///< bit s % 64 is set if symbol s occurs
   };
 
-  /// Bounds the work of one outermost constructor call. A rule that would exceed it is not applied, so that
-  /// adversarial nesting costs simplicity, not time or stack.
+  /// Bounds the work of one outermost constructor call. A rule that would exceed the bound is not applied:
+  /// adversarial nesting gives a less simple result, but takes no excessive time or stack.
   class Effort {
    public:
     explicit Effort(Pool& pool, std::size_t cost) : pool_(pool) {
@@ -384,7 +385,7 @@ class Pool {
     Linear quotient, remainder, multiples;
   };
   struct Grid {
-    std::int64_t step = 0;  ///< 0: no step found
+    std::int64_t step = 0;  ///< 0: no step was found
     Linear coarse, fine;
   };
   Expr product(Expr a, Expr b);
@@ -420,7 +421,7 @@ inline Pool::Pool() : nodes_(1), table_(256) {}
 
 inline Symbol Pool::new_symbol(Range range, std::int64_t divisor, std::string name) {
   if (divisor < 1) divisor = 1;
-  // Round the ends inwards to multiples of the divisor; a range without one keeps its lower end.
+  // Round the ends inwards to multiples of the divisor. A range without a multiple keeps its lower end.
   if (range.hi < range.lo) range.hi = range.lo;
   const Wide lo = -detail::wide_floor_div(-static_cast<Wide>(range.lo), divisor) * divisor;
   const Wide hi = detail::wide_floor_div(range.hi, divisor) * divisor;
@@ -480,7 +481,7 @@ inline Expr Pool::symbol(Symbol symbol) {
   SymbolInfo& info = symbols_[symbol];
   if (info.expr) return info.expr;
   const bool single = info.range.lo == info.range.hi;
-  // s in [v, v] -> v   where s is not computed
+  // s in [v, v] -> v   if s is not computed
   if (single && !info.computed) return info.expr = constant(info.range.lo);
   Node n;
   n.op = Op::symbol;
@@ -494,7 +495,7 @@ inline Expr Pool::symbol(Symbol symbol) {
   return info.expr = store(find_slot(n.key, [](const Node& o) { return o.op == Op::symbol; }), n);
 }
 
-/// The terms are sorted, distinct, non-zero, and more than a lone term of coefficient 1.
+/// The terms are sorted, distinct and non-zero, and are not just one term with coefficient 1.
 inline Expr Pool::intern_sum(const Linear& l) {
   std::uint64_t key = detail::mix(0x52, static_cast<std::uint64_t>(l.constant));
   for (const Term& t : l.terms) {
@@ -528,14 +529,14 @@ inline Expr Pool::intern_sum(const Linear& l) {
   n.exact = b.exact();
   n.lo = n.exact ? static_cast<std::int64_t>(b.lo) : detail::lowest;
   n.hi = n.exact ? static_cast<std::int64_t>(b.hi) : detail::highest;
-  // A wrapped value keeps only the powers of two.
+  // Wrapping preserves divisibility by powers of two only.
   if (!n.exact) n.divisor &= -n.divisor;
   if (n.lo == n.hi && !n.computed) return constant(n.lo);
   terms_.insert(terms_.end(), l.terms.begin(), l.terms.end());
   return store(slot, n);
 }
 
-/// A mul, floordiv, mod, min or max as it stands.
+/// Interns a mul, floordiv, mod, min or max without simplifying it.
 inline Expr Pool::intern_binary(Op op, Expr a, Expr b) {
   std::uint64_t key = detail::mix(0x53 + static_cast<std::uint64_t>(op), node(a).key);
   key = detail::mix(key, node(b).key) | (std::uint64_t{1} << 63);
@@ -598,7 +599,7 @@ inline void Pool::binary_facts(Node& n, const Node& a, const Node& b) const {
         n.hi = b.lo == b.hi ? b.hi - n.divisor : b.hi - 1;
         if (a.lo >= 0) n.hi = std::min(n.hi, a.hi);
       } else {
-        // Between 0 and the divisor, or x itself for a divisor of 0.
+        // Between 0 and the divisor; x itself if the divisor is 0.
         n.lo = std::min({b.lo, a.lo, std::int64_t{0}});
         n.hi = std::max({b.hi, a.hi, std::int64_t{0}});
       }

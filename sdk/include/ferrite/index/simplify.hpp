@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// The simplifier. Rules are written `this -> that`; a, b, c, g, k, m are constants, x, y, z, r expressions,
-// `//` is floordiv and `%` mod. A rule of `//` or `%` by a constant is stated for a positive one.
+// The simplifier. Rules are written `this -> that`: a, b, c, g, k, m are constants, x, y, z, r expressions,
+// `//` is floordiv and `%` mod. Rules for `//` or `%` by a constant are stated for a positive constant.
 
 #include "ferrite/index/pool.hpp"
 
@@ -79,7 +79,7 @@ inline std::optional<std::int64_t> Pool::find_term(const Linear& l, Expr e) cons
   return t->coefficient;
 }
 
-/// The term of an expression that is an `op` (or, for Op::floordiv, that may hold one: a product).
+/// The term of an expression that is an `op` (or, for Op::floordiv, that may contain one: a product).
 inline std::optional<Term> Pool::pivot(Expr e, Op op) const {
   const auto matches = [&](Expr t) {
     return node(t).op == op || (op == Op::floordiv && node(t).op == Op::mul);
@@ -91,15 +91,15 @@ inline std::optional<Term> Pool::pivot(Expr e, Op op) const {
   return std::nullopt;
 }
 
-/// True if the expression is a sum with this term or the term itself.
+/// Whether the expression is this term or a sum that contains it.
 inline bool Pool::holds_term(Expr e, const Term& term) const {
   if (!is_sum(e)) return e == term.expr && term.coefficient == 1;
   const std::span<const Term> terms = sum_terms(node(e));
   return std::find(terms.begin(), terms.end(), term) != terms.end();
 }
 
-/// Puts back together what division took apart; all rules hold modulo 2^64. True if `l` changed (it is
-/// unsorted then).
+/// Recombines expressions that division split; all rules hold modulo 2^64. Returns true if `l` changed; it is
+/// then unsorted.
 inline bool Pool::recombine(Linear& l) {
   std::size_t quotients = 0, products = 0, remainders = 0;
   for (const Term& t : l.terms) {
@@ -145,7 +145,7 @@ inline bool Pool::recombine(Linear& l) {
           accumulate(inner, t.expr, 1);
           if (!bounds(inner).exact()) continue;
           const Expr joined = mod(finish(inner), c * k);
-          // The division may have come apart again at the same place.
+          // The division may have split again at the same place.
           if (holds_term(joined, {t.expr, 1})) continue;
           accumulate(l, t.expr, detail::wrap_neg(s));
           accumulate(l, u.expr, detail::wrap_neg(u.coefficient));
@@ -162,7 +162,7 @@ inline bool Pool::recombine(Linear& l) {
         accumulate(l, z, s);
         return true;
       }
-      // s*c*(z // c) + s*(z % c) -> s*z   where (z % c) has become another form
+      // s*c*(z // c) + s*(z % c) -> s*z   if (z % c) was simplified to another form
       if (remainders > 0) {
         const Expr m = mod(z, d);
         const std::optional<Term> p = pivot(m, Op::mod);
@@ -292,7 +292,7 @@ inline Expr Pool::product(Expr a, Expr b) {
   std::sort(factors, factors + count, [&](Expr x, Expr y) { return before(x, y); });
   Expr result = factors[0];
   for (std::size_t i = 1; i < count; ++i) {
-    // The range of a partial product can be a single value.
+    // The range of a partial product may be a single value.
     if (const auto c = as_constant(result))
       result = mul(factors[i], *c);
     else if (is_sum(result))
@@ -303,7 +303,7 @@ inline Expr Pool::product(Expr a, Expr b) {
   return result;
 }
 
-/// product / factor where the factor is one of the product's; none otherwise.
+/// product / factor if the product contains the factor; else none.
 inline Expr Pool::without_factor(Expr p, Expr factor) {
   if (p == factor) return constant(1);
   const Node n = node(p);
@@ -316,9 +316,9 @@ inline Expr Pool::without_factor(Expr p, Expr factor) {
 // ------------------------------------------------------------------------------------------------------
 // division
 
-/// x = c * quotient + multiples + remainder, where c divides every value of `multiples` but not their
-/// coefficients. Coefficients are truncated towards zero, so that a small negative one stays small. False
-/// where a part may wrap.
+/// Splits x = c * quotient + multiples + remainder, where c divides every value of `multiples` but not their
+/// coefficients. Coefficients are truncated towards zero, so that a small negative one stays small. False if
+/// a part may wrap.
 inline bool Pool::split_constant(Expr x, std::int64_t c, Split& split) const {
   if (!node(x).exact) return false;
   Linear l;
@@ -335,7 +335,7 @@ inline bool Pool::split_constant(Expr x, std::int64_t c, Split& split) const {
   return bounds(split.remainder).exact() && bounds(split.multiples).exact();
 }
 
-/// x = step * coarse + fine with 0 <= fine < step, for some step that divides c, 1 < step < c.
+/// Splits x = step * coarse + fine with 0 <= fine < step, for some step that divides c, 1 < step < c.
 inline void Pool::find_grid(Expr x, std::int64_t c, Grid& grid) const {
   if (!node(x).exact) return;
   Linear l;
@@ -346,7 +346,7 @@ inline void Pool::find_grid(Expr x, std::int64_t c, Grid& grid) const {
   for (const Term& t : l.terms) {
     const std::int64_t g = std::gcd(detail::magnitude(t.coefficient), c);
     if (g == 1 || g == c || std::find(steps, steps + count, g) != steps + count) continue;
-    // Largest first.
+    // Try the largest step first.
     std::size_t at = count++;
     for (; at > 0 && steps[at - 1] < g; --at) steps[at] = steps[at - 1];
     steps[at] = g;
@@ -454,7 +454,7 @@ inline Expr Pool::divide_constant(Expr x, std::int64_t c) {
     const std::int64_t a = quotients == 1 ? as_constant(Expr{q.rhs}).value_or(0) : 0;
     if (a > 0 && detail::fits(static_cast<Wide>(a) * c) && node(Expr{q.lhs}).exact) {
       Linear whole;
-      // The bounds of n times a cover a*n, and x differs from a*(x // a) by less than a.
+      // The bounds of n, multiplied by a, cover a*n, and x differs from a*(x // a) by less than a.
       const bool exact =
           detail::fits(static_cast<Wide>(n.lo) * a) && detail::fits((static_cast<Wide>(n.hi) + 1) * a);
       bool scales = detail::fits(static_cast<Wide>(n.value) * a);
@@ -531,13 +531,13 @@ inline Expr Pool::modulo_constant(Expr x, std::int64_t c) {
       accumulate(l, opens ? Expr{o.lhs} : t.expr, t.coefficient);
       opened |= opens;
     }
-    // Merged coefficients must be those of the integers, so the bounds are taken before anything can wrap.
+    // The merged coefficients must be exact integers, so compute the bounds before anything can wrap.
     if (opened && bounds(l).exact()) return modulo_constant(finish(l), c);
   }
   return intern_binary(Op::mod, x, constant(c));
 }
 
-/// x = d * quotient + remainder for a positive d that is not a constant. False where a part may wrap.
+/// Splits x = d * quotient + remainder for a positive d that is not a constant. False if a part may wrap.
 inline bool Pool::split_symbolic(Expr x, Expr d, Split& split) {
   if (node(d).lo <= 0 || !node(x).exact) return false;
   Linear l;
@@ -596,7 +596,7 @@ inline Expr Pool::modulo_symbolic(Expr x, Expr d) {
 inline std::optional<bool> Pool::less_equal(Expr a, Expr b) const {
   if (a == b || node(a).hi <= node(b).lo) return true;
   if (node(a).lo > node(b).hi) return false;
-  // Sums that share terms: the range of the difference, where neither side wraps and no coefficient does.
+  // Sums that share terms: take the range of the difference, unless a side or a coefficient wraps.
   if (!(is_sum(a) || is_sum(b)) || !node(a).exact || !node(b).exact) return std::nullopt;
   constexpr std::int64_t limit = std::int64_t{1} << 61;
   Linear l;

@@ -96,7 +96,7 @@ decltype(auto) Pool::visit(Expr e, Visitor&& visitor) const {
 }
 
 /// Calls visit(Expr) -> bool once for each expression below the roots, users before operands; false skips the
-/// operands. Operands have smaller ids than their users, so a heap of ids gives the order without marks.
+/// operands. Operands have smaller ids than their users, so a heap of ids gives this order without marks.
 template <class Visit>
 void Pool::descend(std::span<const Expr> roots, Visit&& visit) const {
   std::vector<std::uint32_t> heap;
@@ -205,8 +205,8 @@ inline Expr Pool::combine(Op op, Expr a, Expr b) {
   return {};
 }
 
-/// Constructs `root` of `source` here anew, with leaf(Symbol) for symbols. In this pool, parts without a
-/// symbol of the mask `changed` stay.
+/// Rebuilds `root` of `source` in this pool, with leaf(Symbol) for symbols. If `source` is this pool, parts
+/// without a symbol of the mask `changed` are kept.
 template <class Leaf>
 Expr Pool::rebuild(const Pool& source, Expr root, std::uint64_t changed, Leaf&& leaf) {
   const auto stays = [&](Expr e) { return &source == this && (source.node(e).symbols & changed) == 0; };
@@ -278,8 +278,8 @@ inline std::int64_t Pool::eval_tree(std::uint32_t id, std::span<const std::int64
   return sum;
 }
 
-/// Evaluates expressions at many points: a straight list of steps, made once. Keeps no reference to the pool
-/// and may be used by several threads at once, each with its own scratch.
+/// Evaluates expressions at many points: a linear list of steps, compiled once. It keeps no reference to the
+/// pool. Several threads may use it in parallel, each with its own scratch memory.
 class Evaluator {
  public:
   Evaluator() = default;
@@ -309,7 +309,7 @@ class Evaluator {
   /// The number of values that `scratch` must hold.
   std::size_t scratch_size() const { return steps_.size(); }
 
-  /// results[i] = value of root i where symbol s has values_by_symbol[s]; a symbol beyond the span counts as
+  /// results[i] = the value of root i for symbol s = values_by_symbol[s]; a symbol beyond the span counts as
   /// 0.
   void eval(std::span<const std::int64_t> values_by_symbol, std::span<std::int64_t> results,
             std::span<std::int64_t> scratch) const {
@@ -347,7 +347,7 @@ class Evaluator {
 };
 
 inline std::int64_t Pool::eval(Expr e, std::span<const std::int64_t> values_by_symbol) const {
-  // A small tree bounds both the stack and the repeated evaluation of shared parts.
+  // The limit bounds both the stack and the repeated evaluation of shared parts.
   constexpr std::uint32_t small_tree = 256;
   if (node(e).tree <= small_tree) return eval_tree(e.id, values_by_symbol);
   const Evaluator evaluator(*this, {&e, 1});
@@ -360,7 +360,8 @@ inline std::int64_t Pool::eval(Expr e, std::span<const std::int64_t> values_by_s
 // -------------------------------------------------------------------------------------------------------
 // printing
 
-/// `level` 0: anything goes; 1: operand of an infix operator, to be enclosed unless it is a leaf or a call.
+/// `level` 0: no parentheses; 1: an operand of an infix operator, in parentheses unless it is a leaf or a
+/// call.
 template <class Name>
 void Pool::print_to(std::string& out, Expr e, int level, Name&& name) const {
   constexpr std::uint32_t max_tree = 4096;
@@ -455,7 +456,7 @@ inline std::vector<std::uint32_t> Pool::write_records(std::span<const Expr> root
     }
     return n.value == 0 ? *sum : append(Op::add, 0, *sum, append_constant(n.value));
   };
-  // Depth first from the roots: the bytes depend on the expressions alone, not on the pool's history.
+  // Depth first from the roots: the bytes depend on the expressions only, not on the pool's history.
   struct Frame {
     std::uint32_t id;
     bool expanded;
