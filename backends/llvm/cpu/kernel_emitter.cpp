@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The entry function: a range of tasks, each some points of the outer loops, and the statements inside them.
+// The entry function: it runs a range of tasks, each of which covers some points of the outer loops with
+// their statements.
 #include "ferrite/emitter/kernel_emitter.h"
 
 #include <algorithm>
@@ -11,9 +12,9 @@
 #include "backends/llvm/cpu/nest/memory_hints.h"
 #include "backends/llvm/cpu/nest/nest_emitter.h"
 #include "backends/llvm/cpu/nest/rows.h"
+#include "ferrite/analysis/loop_check.hpp"
 #include "ferrite/emitter/contract.h"
 #include "ferrite/error.hpp"
-#include "ferrite/analysis/loop_check.hpp"
 
 namespace ferrite::emitter {
 
@@ -21,10 +22,11 @@ namespace {
 
 using loop::VarKind;
 
-// A task should outlast its own start many times.
+// A task should take many times as long as its start.
 constexpr double cycles_of_task = 4000;
 
-/// One statement alone: leading loops become tasks as far as tasks stay long enough, the next one is cut into blocks.
+/// Divides a single statement into tasks: leading loops become tasks while these stay long enough, and the
+/// next loop is cut into blocks.
 class SingleStatement {
  public:
   SingleStatement(const Target& target, loop::Kernel& kernel)
@@ -56,7 +58,7 @@ class SingleStatement {
         continue;
       }
       cut(var, var == plan_.vector ? least_block(plan_) : 1);
-      // Tiles are divided both ways.
+      // Transposition blocks can be divided in both directions.
       if (var == plan_.vector && !plan_.transposed.empty() && inside > 2 * cycles_of_task &&
           allowed(*plan_.inside))
         cut(*plan_.inside, plan_.tile_lines);
@@ -144,12 +146,13 @@ std::string unsupported_reason(const Target& target, const loop::Kernel& kernel,
 
 namespace {
 
-/// Cycles of a contraction with what follows it; nothing where it is computed as any other statement.
+/// Estimated cycles of a contraction with its epilogue; nullopt if it is emitted like any other statement.
 std::optional<double> contract_cycles(const Target& target, const loop::Kernel& kernel) {
   auto copy = kernel;
   const auto plan = plan_contract(target, copy, true, {});
   if (!plan) return std::nullopt;
-  // What each element costs after its sum, and what brings it: from the caches, or where those do not hold it, from memory.
+  // Cost per element after its sum, and of loading the operands: from the caches, or from memory if they
+  // exceed them.
   constexpr double bytes_a_cycle = 8, slow_bytes_a_cycle = 4, of_task = 1000;
   double cycles = plan->cycles + of_task * static_cast<double>(plan->tasks());
   for (const auto& buffer : kernel.buffers) {
@@ -193,6 +196,7 @@ EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, lo
   const bool contract = can_emit_contract(target, kernel, config);
   std::optional<AttentionBlocks> blocks;
   std::optional<StreamingSoftmax> running;
+  // Attention blocks rewrite the kernel, so each attempt works on its own copy.
   if (auto blocked = kernel; !contract && (blocks = plan_row_blocks(target, blocked))) {
     auto tiled = kernel;
     running = plan_running_rows(target, tiled, *blocks);

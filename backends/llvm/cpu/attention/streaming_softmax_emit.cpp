@@ -66,7 +66,8 @@ class RunningEmitter {
                   [&](llvm::Value* column) {
                     auto* end = smaller(builder_.CreateNSWAdd(column, context_.i64(plan_.columns)),
                                         plan_.scores.columns.extent);
-                    // Rows and columns are addressed by their numbers; the tile's first ones are at the buffer's beginning.
+                    // Accesses use the kernel's row and column numbers, but the buffer starts with the tile:
+                    // move the base back.
                     auto* before =
                         builder_.CreateNSWAdd(builder_.CreateNSWMul(from_, context_.i64(plan_.kept)), column);
                     context_.move_base(plan_.score, at(first_score_, builder_.CreateNeg(before)));
@@ -76,7 +77,7 @@ class RunningEmitter {
                     product_.add_pass(column);
                   });
     context_.move_base(plan_.score, first_score_);
-    // Rows of no score but -inf are NaN: exp(-inf - -inf).
+    // A row whose scores are all -inf is NaN: exp(-inf - -inf).
     each_row([&](llvm::Value* row) {
       auto* none = builder_.CreateFCmpOEQ(load(of_row(mosts_, row)), nothing);
       auto* sum = builder_.CreateSelect(none, number(std::numeric_limits<double>::quiet_NaN()),
@@ -93,18 +94,18 @@ class RunningEmitter {
     return at(states, builder_.CreateNSWSub(row, from_));
   }
 
-  /// Takes the scores of a row into its state, and makes them powers.
+  /// Updates a row's state with a tile of scores, and replaces the scores by their exponentials.
   void emit_row(llvm::Value* row, llvm::Value* column, llvm::Value* end) {
     ask_ahead(row, column);
     emit_statement(0, row, column, end);
     auto* old = load(of_row(mosts_, row));
     auto* most = body_.prim(Prim::max_, f32, {old, load(context_.base(plan_.most))});
     builder_.CreateStore(most, of_row(mosts_, row));
-    // As long as there is no score but -inf, whatever they are subtracted from gives powers of 0.
+    // While all scores are -inf, subtract 0 instead: the exponentials are then 0, not NaN.
     auto* none = builder_.CreateFCmpOEQ(most, number(-std::numeric_limits<double>::infinity()));
     auto* taken = builder_.CreateSelect(none, number(0), most);
     builder_.CreateStore(taken, context_.base(plan_.most));
-    // Also where one is NaN.
+    // The unordered comparison also corrects if one of them is NaN.
     context_.when(builder_.CreateFCmpUNE(old, most), "correct", [&] {
       body_.start(Point());
       correct(row, body_.prim(Prim::exp_, f32, {builder_.CreateFSub(old, taken)}));
@@ -114,7 +115,8 @@ class RunningEmitter {
     builder_.CreateStore(builder_.CreateFAdd(load(sum), load(context_.base(plan_.sum))), sum);
   }
 
-  /// Asks for a row's share of the columns and values of the next tile, so that they come while the rows are worked on.
+  /// Prefetches a row's part of the next tile's columns and values, so that they arrive while this tile's
+  /// rows are processed.
   void ask_ahead(llvm::Value* row, llvm::Value* column) {
     const int64_t share = ceil_div(plan_.columns, plan_.rows);
     auto* mine = builder_.CreateNSWMul(builder_.CreateNSWSub(row, from_), context_.i64(share));
@@ -135,7 +137,7 @@ class RunningEmitter {
     StatementEmitter(context_, plan, false).emit(point, 0, {{*plan.vector, column, end, true}});
   }
 
-  /// Multiplies what was summed of a row.
+  /// Rescales the sums of a row.
   void correct(llvm::Value* row, llvm::Value* factor) {
     auto* sum = of_row(sums_, row);
     builder_.CreateStore(builder_.CreateFMul(load(sum), factor), sum);
@@ -160,7 +162,8 @@ class RunningEmitter {
   InnerContract scores_, product_;
   StatementPlan row_plans_[2];
   BodyEmitter body_;
-  llvm::Value *mosts_, *sums_;  // by row of the block: the most of its scores so far, the sum of their powers
+  // By row of the block: running maximum of the scores, and running sum of the exponentials.
+  llvm::Value *mosts_, *sums_;
   llvm::Value *first_score_, *first_share_;
   llvm::Value *point_ = nullptr, *from_ = nullptr, *to_ = nullptr;
   std::vector<llvm::Value*> coordinates_;

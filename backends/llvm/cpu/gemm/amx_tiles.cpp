@@ -11,10 +11,11 @@
 namespace ferrite::emitter {
 namespace {
 
-/// Numbers of the tile registers: sums of (row tile, column tile) are 2 * r + c.
+/// Numbers of the AMX tile registers. The sums of (row tile, column tile) are in 2 * r + c, so 0 to 3.
 constexpr int first_rows = 4, first_columns = 6;
 
-/// What ldtilecfg reads: palette 1, then the bytes of a row at 16 and the rows at 48, by tile register.
+/// The operand of ldtilecfg: palette 1, then by tile register the bytes of a row from offset 16 on (16 bits
+/// each) and the rows from offset 48 on.
 llvm::GlobalVariable* configuration(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape) {
   std::array<uint8_t, 64> bytes{};
   bytes[0] = 1;
@@ -63,7 +64,7 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
       for (int c = 0; c < shape.vectors; ++c) body(r, c, b.getInt8(static_cast<uint8_t>(2 * r + c)));
   };
   const auto element = static_cast<int64_t>(sizeof(uint16_t)), sum = static_cast<int64_t>(sizeof(float));
-  const int64_t width = shape.column_step * element;  // bytes of one step of the depth of a panel
+  const int64_t width = shape.column_step * element;  // bytes of one depth step of a panel
 
   call(llvm::Intrinsic::x86_ldtilecfg, {configuration(module, name, shape)});
   each_sum([&](int, int, llvm::Value* number) { call(llvm::Intrinsic::x86_tilezero, {number}); });
@@ -90,11 +91,12 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
     call(llvm::Intrinsic::x86_tileloadd64, {b.getInt8(static_cast<uint8_t>(first_rows + r)),
                                             at(row, r * matrix_tile_rows * shape.row_stride * element),
                                             b.getInt64(static_cast<uint64_t>(shape.row_stride * element))});
-  // Two steps of the depth lie side by side in a row of the tile.
+  // A row of a column tile holds two interleaved depth steps, so its stride is two steps.
   for (int c = 0; c < shape.vectors; ++c)
     call(llvm::Intrinsic::x86_tileloadd64,
          {b.getInt8(static_cast<uint8_t>(first_columns + c)), at(column, c * matrix_tile_bytes),
           b.getInt64(static_cast<uint64_t>(2 * width))});
+  // The prefetches are between loads and multiplications, which leave the load ports idle.
   for (int64_t line = 0; shape.asks && line < shape.asked_lines; ++line)
     KernelContext::prefetch(
         b, b.CreateGEP(b.getInt8Ty(), at(column, line * cache_line), function->getArg(shape.counted ? 4 : 3)),
@@ -121,6 +123,7 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
          {number, at(tile, (r * matrix_tile_rows * shape.tile_stride + c * shape.lanes) * sum),
           b.getInt64(static_cast<uint64_t>(shape.tile_stride * sum))});
   });
+  // Tile registers in use would make later context switches save them.
   call(llvm::Intrinsic::x86_tilerelease, {});
   b.CreateRetVoid();
   return function;

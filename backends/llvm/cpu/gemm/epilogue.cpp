@@ -24,7 +24,7 @@ ContractFinish::ContractFinish(KernelContext& context, const ContractPlan& plan)
   find_streams();
 }
 
-/// The part after the sum.
+/// The statement without the operations that only its sum needs.
 loop::Statement ContractFinish::finish_statement() {
   auto& pool = context_.kernel.pool;
   auto kept =
@@ -38,6 +38,7 @@ loop::Statement ContractFinish::finish_statement() {
   for (const auto* axis : {&plan_.batch, &plan_.rows, &plan_.columns})
     if (axis->vars.size() != 1) expand_axis(pool, *axis, pool.symbol(axis->symbol), flat);
   substitute(kept, pool, flat);
+  // Splitting the column into vector and lane lets addresses of a vector's lanes be recognised as contiguous.
   auto column = pool.add(pool.mul(pool.symbol(group_), plan_.lanes), pool.symbol(lane_));
   substitute(kept, pool, {{plan_.columns.symbol, column}});
   return kept;
@@ -51,10 +52,10 @@ std::vector<loop::BufferId> ContractFinish::buffers() const {
   return {touched.begin(), touched.end()};
 }
 
-/// Whether it takes little code, and time to compile, when it is written out for a whole register block. An index that is found
-/// in memory may be an error, which the kernel's own function alone can report.
+/// Whether the epilogue is short enough, in code and compile time, to be unrolled over a register block. An
+/// INDIRECT index may be out of range, which only the kernel's own function can report.
 bool ContractFinish::is_short() const {
-  constexpr double most = 100;  // cycles: a few operations a sum, no polynomial
+  constexpr double most = 100;  // a few operations per sum, no polynomial
   double cycles = 0;
   for (const auto& op : statement_.ops) {
     if (op.code == FE_OP_INDIRECT) return false;
@@ -116,7 +117,8 @@ llvm::FunctionType* ContractFinish::kernel_type() {
   return llvm::FunctionType::get(builder_.getVoidTy(), parameters, false);
 }
 
-/// A function of its own: in loops around it, what is constant would be kept in the few registers that the sums leave.
+/// A separate function: inlined into the loops around it, their loop invariants would occupy the few
+/// registers that the sums leave.
 llvm::Function* ContractFinish::emit_kernel(const llvm::Twine& name, const MicroShape& shape, int64_t columns,
                                             const llvm::AttributeList& attributes) {
   auto* function = micro_function(context_.module, name, kernel_type(), attributes);
@@ -128,7 +130,7 @@ llvm::Function* ContractFinish::emit_kernel(const llvm::Twine& name, const Micro
   std::vector<llvm::Value*> bases(context_.kernel.buffers.size());
   for (size_t k = 0; k < buffers_.size(); ++k) bases[buffers_[k]] = argument(5 + k);
   context_.within(function, std::move(bases), [&] {
-    auto sums = zero_sums(shape);  // by rows, then vectors
+    auto sums = zero_sums(shape);  // by row, then by vector
     add_products(builder_, function, shape, start, sums);
     const auto lanes = static_cast<unsigned>(plan_.lanes);
     auto sum = sums.begin();
@@ -154,7 +156,8 @@ void ContractFinish::call_kernel(llvm::Value* kernel, const MicroStart& start, c
 
 void ContractFinish::emit_block(const ContractPlace& place, llvm::Value* row_end, llvm::Value* column_end,
                                 llvm::Value* sums, int64_t stride) {
-  // All vectors of a row in one go: blocks are small, and a loop's end that is foretold wrongly costs as much as a row.
+  // All vectors of a row are straight-line code: blocks are small, and one mispredicted loop exit costs as
+  // much as a row.
   const auto lanes = static_cast<unsigned>(plan_.lanes);
   const bool whole = plan_.columns.extent % plan_.block_columns() == 0;
   auto* vector = llvm::FixedVectorType::get(accumulator(), lanes);
@@ -181,6 +184,7 @@ void ContractFinish::emit_vector(const ContractPlace& place, llvm::Value* sums, 
   auto point = point_at(place);
   point.vector = lane_;
   point.lanes = static_cast<unsigned>(plan_.lanes);
+  // Only GPU tiles start their vectors at multiples of the lanes in every buffer.
   point.aligned = context_.target.grid.has_value();
   point.mask = mask;
   body_.start(point);

@@ -11,8 +11,8 @@
 namespace ferrite::emitter {
 namespace {
 
-/// The body of one k: the vectors of columns stay in registers while each row's scalar is broadcast against
-/// them.
+/// Emits one depth step: the column vectors stay in registers, and each row's scalar is broadcast and
+/// multiplied with them.
 class MicroEmitter {
  public:
   MicroEmitter(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* asked)
@@ -21,7 +21,7 @@ class MicroEmitter {
         asked_(asked),
         vector_(llvm::FixedVectorType::get(shape.accumulator, shape.lanes)) {}
 
-  /// `accumulators` hold rows * vectors values, updated in place; `step` is the k relative to both pointers.
+  /// `accumulators` holds rows * vectors values and is updated in place; `step` is relative to both pointers.
   void step(llvm::Value* rows, llvm::Value* columns, int64_t step, std::vector<llvm::Value*>& accumulators) {
     if (shape_.channelwise) return step_channelwise(rows, columns, step, 1, accumulators);
     std::vector<llvm::Value*> column(shape_.vectors);
@@ -34,8 +34,8 @@ class MicroEmitter {
     }
   }
 
-  /// So many steps of k in one go. Rows that are neighbours read the same positions in turn: each is loaded once and goes into
-  /// every sum that takes it.
+  /// Emits `count` depth steps. In channelwise contractions, neighbouring rows read overlapping positions;
+  /// each position is loaded once and used in every sum that needs it.
   void steps(llvm::Value* rows, llvm::Value* columns, int64_t count,
              std::vector<llvm::Value*>& accumulators) {
     if (shape_.channelwise && shape_.row_step > 0 && shape_.row_stride % shape_.row_step == 0)
@@ -59,10 +59,12 @@ class MicroEmitter {
     if (shape_.ahead > 0) ask(columns, (step + shape_.ahead) * shape_.column_step, v);
     return load_columns(at(shape_.column_type, columns, step * shape_.column_step + v * shape_.lanes), v);
   }
-  /// For the vector's line, if it is the first one there. The last steps ask for what may lie beyond the operand, which does nothing.
+  /// Prefetches the vector's cache line, once per line. The last steps prefetch past the operand, which is
+  /// harmless.
   void ask(llvm::Value* columns, int64_t element, int v) {
     const int64_t bytes = static_cast<int64_t>(shape_.column_type->getScalarSizeInBits()) / 8,
                   first = v * shape_.lanes * bytes;
+    // An earlier vector of this step lies in the same line.
     if (first % cache_line >= shape_.lanes * bytes) return;
     auto* place =
         b_.CreateConstGEP1_64(shape_.column_type, columns, static_cast<uint64_t>(element + v * shape_.lanes));
@@ -75,7 +77,7 @@ class MicroEmitter {
   }
   void step_channelwise(llvm::Value* rows, llvm::Value* columns, int64_t first, int64_t count,
                         std::vector<llvm::Value*>& accumulators) {
-    const int64_t stride = count == 1 ? 1 : shape_.row_stride / shape_.row_step;  // in steps of k
+    const int64_t stride = count == 1 ? 1 : shape_.row_stride / shape_.row_step;  // in depth steps
     auto* type = llvm::FixedVectorType::get(shape_.row_type, shape_.lanes);
     for (int v = 0; v < shape_.vectors; ++v) {
       std::vector<llvm::Value*> column(static_cast<size_t>(count));
@@ -93,6 +95,8 @@ class MicroEmitter {
         for (int64_t r = 0; r < shape_.rows; ++r) product(r, 0, row_at(r, 0));
         continue;
       }
+      // Iterate over positions, so that the position's vector is loaded once for all (row, step) pairs that
+      // read it.
       for (int64_t position = 0; position < (shape_.rows - 1) * stride + count; ++position) {
         llvm::Value* row = nullptr;
         for (int64_t k = 0; k < count; ++k) {
@@ -131,6 +135,7 @@ class MicroEmitter {
 llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::Type* accumulator) {
   auto* type = value->getType();
   if (type->isIntOrIntVectorTy(16)) {
+    // bf16 is the upper half of an f32.
     auto* bits = builder.CreateShl(builder.CreateZExt(value, type->getWithNewType(builder.getInt32Ty())), 16);
     value = builder.CreateBitCast(bits, type->getWithNewType(builder.getFloatTy()));
   }
@@ -145,7 +150,7 @@ llvm::Value* multiply_add(llvm::IRBuilder<>& builder, const MicroShape& shape, l
 
 namespace {
 
-/// The loops over k, each with all sums in registers.
+/// Emits the depth loops; all sums stay in registers.
 class DepthEmitter {
  public:
   DepthEmitter(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
@@ -164,7 +169,7 @@ class DepthEmitter {
   }
 
  private:
-  /// Emits the loops from `level` on; gives where the columns go on. `sums` are updated in place.
+  /// Emits the loops from `level` on and returns the advanced column pointer. `sums` is updated in place.
   llvm::Value* emit(size_t level, llvm::Value* row, llvm::Value* column, std::vector<llvm::Value*>& sums) {
     if (level < shape_.loops.size()) {
       const auto& loop = shape_.loops[level];
@@ -173,7 +178,7 @@ class DepthEmitter {
                      return emit(level + 1, rows, columns, inner);
                    });
     }
-    // Enough work a turn to hide the loop's own, little enough to compile fast.
+    // Enough work per iteration to hide the loop overhead, but little enough to compile fast.
     const auto count = static_cast<int64_t>(sums.size());
     if (!shape_.loops.empty() && shape_.depth <= 8 && shape_.depth * count <= 128)
       return straight(shape_.depth, row, column, sums);
@@ -201,7 +206,7 @@ class DepthEmitter {
     return turns(builder_.getInt64(count), row_step, row, column, sums, body);
   }
 
-  /// One turn or more.
+  /// A loop of at least one iteration.
   template <class Body>
   llvm::Value* turns(llvm::Value* count, int64_t row_step, llvm::Value* row, llvm::Value* column,
                      std::vector<llvm::Value*>& sums, Body&& body) {

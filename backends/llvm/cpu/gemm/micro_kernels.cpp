@@ -21,7 +21,7 @@ ContractMicroKernels::ContractMicroKernels(KernelContext& context, const Contrac
   if (const int64_t rest = plan_.deep() ? plan_.depth.extent % plan_.depth_tile : 0) make(micro_[1], rest);
 }
 
-/// One for each combination of whole and last block of rows and panel of columns that occurs.
+/// One micro-kernel for each combination of full or last row block and full or last column panel that occurs.
 void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
   MicroShape shape;
   shape.lanes = plan_.lanes;
@@ -69,8 +69,11 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
       shape.tail_lanes = 0;
       if (last_columns) {
         shape.vectors = static_cast<int>((rest_columns + plan_.lanes - 1) / plan_.lanes);
+        // Packed panels are padded, so only columns read in place need a mask.
         if (plan_.column.access == Access::direct)
           shape.tail_lanes = static_cast<int>(rest_columns % plan_.lanes);
+        // Sums are stored to memory in whole vectors, so the padded edge can use the full panel's
+        // micro-kernel.
         const bool same =
             !finish_.in_registers() && shape.vectors == plan_.block_vectors && shape.tail_lanes == 0;
         if (same && micro_kernels[last_rows][0]) {
@@ -93,7 +96,7 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
     }
 }
 
-/// How the micro-kernel walks the windows inside the copy of a task's lines.
+/// Sets the loops with which the micro-kernel traverses the windows inside the copy of a task's lines.
 void ContractMicroKernels::walk_window(MicroShape& shape) const {
   const auto& window = *plan_.window;
   const int64_t line = window.across() * row_row_;
@@ -107,7 +110,8 @@ void ContractMicroKernels::walk_window(MicroShape& shape) const {
     shape.loops = {{window.line_taps, line}};
     shape.depth = window.place_taps;
     shape.row_step = row_row_;
-  } else if (plan_.matrix_tiles) {  // whose positions are whole tiles, one behind the other
+    // The channels of a position are whole AMX tiles, and adjacent positions are contiguous.
+  } else if (plan_.matrix_tiles) {
     shape.loops = {{window.line_taps, line}};
     shape.depth = window.place_taps * window.channels;
     shape.row_step = 1;
@@ -126,6 +130,7 @@ llvm::Value* ContractMicroKernels::at(llvm::Value* row, llvm::Value* column, llv
     auto* fits = builder_.CreateICmpSLE(position, context_.i64(extent - size));
     return builder_.CreateSelect(fits, whole, last);
   };
+  // Row blocks do not cross lines of windows, so the position in the line decides.
   auto* place = plan_.window ? builder_.CreateURem(row, context_.i64(plan_.line_rows())) : row;
   auto by_rows = [&](const MicroKernels& micro, int last_columns) {
     return among(micro[0][last_columns], micro[1][last_columns], place, plan_.block_rows, plan_.line_rows());

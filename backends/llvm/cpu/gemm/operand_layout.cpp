@@ -10,8 +10,8 @@
 namespace ferrite::emitter {
 namespace {
 
-/// The packed coordinates in place of the variables, columns past the last one included: whatever those hold
-/// is never stored.
+/// Expresses the operand's index in packed coordinates. It also covers the padding columns of the last panel;
+/// their values are never stored.
 OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& statement, index::Pool& pool,
                         bool columns) {
   const auto& operand = columns ? plan.column : plan.row;
@@ -46,7 +46,7 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
     expand_axis(pool, columns ? plan.columns : plan.rows, pool.symbol(packed[1]), replacements);
   }
 
-  // A pool of the packed coordinates alone: its symbol k is coordinate k.
+  // A pool of the packed coordinates alone, in which symbol k is coordinate k.
   index::Pool fresh;
   for (int64_t dim : extents) fresh.new_symbol({0, dim > 0 ? dim - 1 : 0});
   std::vector<index::Expr> logical;
@@ -63,7 +63,8 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
   return layout;
 }
 
-/// The blocks that are worth a trial beside the chosen one: the few of the least time, and the best of each width.
+/// Register blocks worth measuring besides the chosen one: the few with the least estimated time, and the
+/// best one of each width.
 std::vector<ContractPlan::Block> other_blocks(const ContractPlan& plan) {
   constexpr size_t most = 7, fastest = 3;
   auto sorted = plan.blocks;
@@ -117,7 +118,8 @@ std::vector<ContractOption> contract_options(const Target& target, const loop::K
   for (const auto& block : plan->blocks)
     if (block.rows == plan->block_rows && block.vectors == plan->block_vectors) own = block.time;
   const auto others = other_blocks(*plan);
-  // Tasks are no part of a layout. How many are best depends on the machine's load: nothing that an estimate knows.
+  // The number of tasks does not affect the layout. The best number depends on the machine's load, which the
+  // cost model does not know: rank both variants just after the default.
   constexpr double unknown = 1.02;
   for (const int tasks : {-1, 1}) options.push_back({{0, 0, tasks}, unknown, options[0].layouts});
   for (const auto& block : others) {

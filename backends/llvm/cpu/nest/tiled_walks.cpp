@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Statements whose points are walked in an order of their own, so that memory is read in long pieces: tiles of maps that read across
-// their vectors, strips of reductions over rows.
+// Loop orders that read memory in long segments: transposition blocks for maps that read across their
+// vectors, and strips for reductions over rows.
 #include <algorithm>
 
 #include "backends/llvm/cpu/nest/nest_emitter.h"
@@ -16,7 +16,7 @@ llvm::Value* smaller(llvm::IRBuilder<>& builder, llvm::Value* a, llvm::Value* b)
 
 }  // namespace
 
-/// Turns the tile of each transposed load round, then goes along its lines.
+/// Transposes a block of each transposed load, then iterates over its lines.
 void StatementEmitter::walk_tiles(const Point& point) {
   auto& builder = context_.builder;
   const auto all_lines = bounds(*plan_.inside), all_row = bounds(*plan_.vector);
@@ -50,7 +50,7 @@ void StatementEmitter::walk_tiles(const Point& point) {
   });
 }
 
-/// The vector of a line of a transposed tile that begins at value `at` of the vector variable.
+/// A vector from a line of a transposition block, which starts at value `at` of the vector variable.
 llvm::Value* StatementEmitter::transposed(const Tile& tile, llvm::Value* line, llvm::Value* at) {
   auto& builder = context_.builder;
   const auto dtype = context_.kernel.buffers[statement_.ops[tile.load].buffer].dtype;
@@ -61,10 +61,10 @@ llvm::Value* StatementEmitter::transposed(const Tile& tile, llvm::Value* line, l
                                    llvm::Align(KernelContext::storage_bytes(dtype)));
 }
 
-/// Turns `lines` for each value of the vector variable in `row` round, as many at a time as a square in registers has: each is read in
-/// one go into a buffer, while memory brings those that follow, and the squares are made of that. Read from where they are, a square's
-/// rows would displace each other from a cache where they lie a power of two apart. What is beyond the ranges is garbage that nobody
-/// reads.
+/// Transposes `lines` for each value of the vector variable in `row`, one square of registers at a time. Each
+/// line is first copied into a buffer, while the next lines are prefetched, and the squares are made from
+/// that buffer. Squares read in place would have rows a power of two apart, which evict each other from a
+/// cache. Elements outside the ranges are garbage and never read.
 void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row) {
   auto& builder = context_.builder;
   const auto buffer = statement_.ops[tile.load].buffer;
@@ -77,6 +77,7 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
   auto* whole = builder.CreateAnd(count, context_.i64(-lanes));
   const auto place_of = [&](llvm::Value* value, llvm::Value* last) {
     auto at = point;
+    // Rows past the end repeat the last one, so that all reads are valid.
     at.set(statement_.vars[row.var].symbol, smaller(builder, value, last));
     at.set(statement_.vars[lines.var].symbol, lines.from);
     body_.start(at);
@@ -85,6 +86,7 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
   auto* last = builder.CreateNSWSub(row.to, context_.i64(1));
   auto* last_of_all = context_.i64(statement_.vars[row.var].extent - 1);
   const auto read = [&](llvm::Value* value, llvm::Value* to) {
+    // Four lines ahead cover the latency of memory.
     constexpr int64_t rows_ahead = 4;
     auto* from = place_of(value, last);
     auto* ahead = place_of(builder.CreateNSWAdd(value, context_.i64(rows_ahead)), last_of_all);
@@ -133,7 +135,7 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
   });
 }
 
-/// Where the state of the vector at a point of a strip is kept.
+/// The address of a state: the vector at a point of a strip.
 llvm::Value* StatementEmitter::strip_state(size_t number, const Point& point, const Range& strip) {
   auto& builder = context_.builder;
   auto* at = builder.CreateNSWSub(point.at(statement_.vars[strip.var].symbol), strip.from);
@@ -166,7 +168,8 @@ void StatementEmitter::walk_strips(const Point& point) {
   });
 }
 
-/// Takes all rows into the states of a strip, a few at a time: what is kept is read and written once for them.
+/// Accumulates all rows into the states of a strip, a few rows at a time, so that a state is loaded and
+/// stored once for them.
 void StatementEmitter::take_rows(const Point& point, size_t level, const Range& strip) {
   auto& builder = context_.builder;
   const auto& var = statement_.vars[plan_.reductions[level]];
