@@ -21,6 +21,7 @@ void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<vo
   }
   const bool straight = builder.GetInsertBlock() == block && builder.GetInsertPoint() == block->end();
   if (!straight || count < 2) return;
+  // Only code in a single basic block can be interleaved.
   block->getParent()->addFnAttr(side_by_side);
   std::vector<std::vector<llvm::Instruction*>> pieces(count);
   size_t number = 0, longest = 0;

@@ -250,7 +250,7 @@ std::optional<StreamingSoftmax> plan_running_rows(const Target& target, loop::Ke
   kernel.buffers[plan.share].dims = {plan.rows};
 
   const double differ = tile_cycles(plan);
-  // Whole rows are exact and simpler: stream only if the saved memory traffic exceeds the extra work.
+  // Stream only if the saved memory traffic exceeds the extra work.
   if (differ >= moved_cycles(target, plan, whole.rows)) return std::nullopt;
   plan.cycles = plan.scores.cycles + plan.product.cycles;
   for (const size_t k : {1, 2}) {

@@ -178,8 +178,8 @@ std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Ker
 std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel,
                                                   bool assume_packed);
 
-/// Stored dims of a constant operand. Columns: [batch][panel][k][column]; with AMX [batch][panel][k /
-/// 2][column][k % 2]; for Winograd blocks [batch][panel][product][channel][column]. Rows, and columns with
+/// Stored dims of a constant operand. Columns: [batch][panel][k][column]; with AMX
+/// [batch][panel][k / 2][column][k % 2]; for Winograd blocks [batch][panel][product][channel][column]. Rows, and columns with
 /// the layout of rows: [batch][row][k].
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);
 

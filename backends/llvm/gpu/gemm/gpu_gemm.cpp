@@ -14,7 +14,8 @@ namespace ferrite::emitter {
 
 namespace {
 
-constexpr int64_t grouped_tiles = 8;  // tiles of rows whose blocks run side by side with each tile of columns
+// Row tiles per group: their blocks run concurrently for each column tile.
+constexpr int64_t grouped_tiles = 8;
 
 class GpuGemm {
  public:
@@ -27,7 +28,7 @@ class GpuGemm {
         columns_(context, block, plan, true),
         copies_(plan.row.copied || plan.column.copied),
         sums_(make_grid_sums(context, block, plan)) {
-    // Where the pieces were, the sums go to the epilogue.
+    // The sums reuse the memory of the operand tiles on their way to the epilogue.
     memory_ = block.shared(builder_.getInt8Ty(), plan.shared_bytes());
     rows_.lie_at(memory_);
     columns_.lie_at(builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), memory_,
@@ -38,6 +39,7 @@ class GpuGemm {
     find_tile();
     const auto& tile = plan_.tile;
     const int64_t stage = plan_.stage_bytes(), ahead = tile.stages - 1;
+    // Prologue: fill all stages but one.
     for (int64_t step = 0; step < ahead; ++step) {
       auto *depth = builder_.CreateNSWAdd(depth_, context_.i64(step * tile.depth)),
            *to = context_.i64(step * stage);
@@ -47,7 +49,8 @@ class GpuGemm {
     }
     arrive();
     sums_->begin(pieces(context_.i64(0)));
-    // The stage of a step, and the one of the step before, which takes what is brought.
+    // `read`: the stage of the current step. `free`: the stage of the previous step, which receives the next
+    // load.
     auto* read = context_.slot(builder_.getInt64Ty(), "read");
     auto* free = context_.slot(builder_.getInt64Ty(), "free");
     builder_.CreateStore(context_.i64(0), read);
@@ -76,7 +79,8 @@ class GpuGemm {
       builder_.CreateStore(next, read);
       builder_.CreateStore(from, free);
     });
-    // Sums come where pieces lie, which others may still read, or which are still on their way.
+    // The sums overwrite the operand tiles, which other threads may still read and which may still be in
+    // flight.
     if (copies_) block_.wait_for_copies(0);
     block_.barrier();
     finish();
@@ -92,13 +96,14 @@ class GpuGemm {
     rows_.write(stage);
     columns_.write(stage);
   }
-  /// Behind it, all threads see the pieces of the next step.
+  /// Afterwards, all threads see the tiles of the next step.
   void arrive() {
     if (copies_) block_.wait_for_copies(plan_.tile.stages - 2);
     block_.barrier();
   }
 
-  /// Blocks that run at once read the same rows and columns: a few tiles of rows by many of columns.
+  /// Maps blocks to tiles such that blocks that run concurrently share operands in the cache: a few row tiles
+  /// by many column tiles.
   void find_tile() {
     const int64_t row_tiles = plan_.row_tiles, column_tiles = plan_.column_tiles;
     auto* number = block_.number();
@@ -133,7 +138,7 @@ class GpuGemm {
     auto* type = context_.value_type(contract.accumulator);
     const int64_t rows = grid_turn_rows(plan_), columns = plan_.tile.columns, line = plan_.sums_line();
     const int64_t lanes = contract.lanes;
-    // Blocks that share the depth finish a part of the tile each, of all their sums.
+    // With split-K, each block of the cluster finishes a part of the tile, from the sums of all its blocks.
     const int64_t count = rows * columns / lanes / plan_.tile.splits;
     auto* first = builder_.CreateNSWMul(split_, context_.i64(count));
     for (int64_t turn = 0; turn < sums_->turns(); ++turn) {
@@ -155,12 +160,14 @@ class GpuGemm {
                           epilogue.emit_vector(at, sums_at(from), mask);
                         });
         });
+        // The next round overwrites the sums; with split-K, other blocks may still read this block's memory.
       });
       if (turn + 1 < sums_->turns() || plan_.tile.splits > 1) meet();
     }
   }
 
-  /// A vector of the sums; of several blocks their sum, in the order of the depth.
+  /// Loads a vector of sums; with split-K, adds those of all blocks in depth order, so that the result is
+  /// deterministic.
   llvm::Value* sums_at(llvm::Value* place) {
     const int64_t lanes = plan_.contract.lanes;
     auto* type = context_.value_type(plan_.contract.accumulator, static_cast<unsigned>(lanes));
@@ -175,7 +182,7 @@ class GpuGemm {
     return sum;
   }
 
-  /// All threads that finish a tile wait for each other.
+  /// A barrier of all threads that finish a tile together.
   void meet() { plan_.tile.splits > 1 ? block_.cluster_barrier() : block_.barrier(); }
 
   KernelContext& context_;
@@ -187,8 +194,8 @@ class GpuGemm {
   std::unique_ptr<TileAccumulator> sums_;
   llvm::Value* memory_ = nullptr;
   llvm::Value *batch_ = nullptr, *row_ = nullptr, *column_ = nullptr;
-  llvm::Value *split_ = nullptr,
-              *depth_ = nullptr;  // of the blocks that share the depth, and where it begins for this one
+  llvm::Value* split_ = nullptr;  // number of this block among those that divide the depth
+  llvm::Value* depth_ = nullptr;  // where the depth begins for this block
 };
 
 }  // namespace

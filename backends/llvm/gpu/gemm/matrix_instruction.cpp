@@ -26,7 +26,7 @@ MatrixInstruction::MatrixInstruction(KernelContext& context, ThreadBlock& block,
   warp_ = builder_.CreateUDiv(block.thread(), context.i64(lanes));
 }
 
-/// How far the lane's elements of a fragment lie from lane 0's: row and column, or line and depth.
+/// Offset of the lane's elements of a fragment from those of lane 0: row and column, or line and depth.
 std::pair<llvm::Value*, llvm::Value*> MatrixInstruction::place_of_lane(const Fragment& fragment) {
   auto* quotient = builder_.CreateUDiv(lane_, context_.i64(fragment.divisor));
   auto* remainder = builder_.CreateURem(lane_, context_.i64(fragment.divisor));
@@ -89,8 +89,9 @@ std::vector<MatrixInstruction::Operands> MatrixInstruction::operands(const Share
   return result;
 }
 
-/// By the machine's instruction, which loads squares of 8 by 8 and gives each lane its elements of each, an operand; a lane says where
-/// one line of one square lies. Fragments of few squares are loaded together.
+/// Loads operands with the machine's instruction, which loads 8 x 8 squares and distributes their elements as
+/// operands. Each lane passes the address of one line of one square. Small fragments are loaded several at a
+/// time.
 std::vector<MatrixInstruction::Operands> MatrixInstruction::load_squares(const SharedPiece& piece,
                                                                          const Fragment& layout,
                                                                          int64_t lines, llvm::Value* first,
@@ -116,7 +117,7 @@ std::vector<MatrixInstruction::Operands> MatrixInstruction::load_squares(const S
   auto* across = builder_.CreateNSWAdd(first, corner_line);
   auto* lane = along ? piece.at(builder_, builder_.CreateNSWAdd(across, line), corner_depth)
                      : piece.at(builder_, across, builder_.CreateNSWAdd(corner_depth, line));
-  // "...x4...": how many squares.
+  // The name contains the number of squares, as in "...x4...".
   auto name = along ? machine_.load : machine_.load_transposed;
   name.replace(name.find('#'), 1, std::to_string(squares));
   auto* word = builder_.getInt32Ty();

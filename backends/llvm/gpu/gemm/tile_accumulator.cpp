@@ -13,11 +13,11 @@ namespace ferrite::emitter {
 
 namespace {
 
-/// Neighbours in a thread's rows and columns, where no matrix instruction is used.
+/// Adjacent rows or columns of a thread, without matrix instructions.
 int64_t group_of(int64_t of_thread) { return std::min<int64_t>(4, of_thread); }
 
-/// Each thread has rows and columns in groups of neighbours, the groups of one thread far apart, so that threads read shared memory
-/// side by side.
+/// Accumulators without matrix instructions. Each thread has groups of adjacent rows and columns. The groups
+/// of one thread are far apart, so that the threads together read adjacent shared memory.
 class ScalarSums final : public TileAccumulator {
  public:
   ScalarSums(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan)
@@ -27,7 +27,7 @@ class ScalarSums final : public TileAccumulator {
         type_(context.value_type(plan.contract.accumulator)),
         rows_{plan.tile.thread_rows, plan.tile.rows / plan.tile.thread_rows},
         columns_{plan.tile.thread_columns, plan.tile.columns / plan.tile.thread_columns} {
-    // A warp's threads lie in a rectangle, which takes less of shared memory than a line.
+    // A warp's threads form a rectangle, which reads less of shared memory than a line of threads.
     constexpr int64_t wide = 8;
     const int64_t warp = block.machine().warp, across = plan.tile.thread_columns;
     auto* thread = block.thread();
@@ -94,9 +94,9 @@ class ScalarSums final : public TileAccumulator {
   }
 
  private:
-  /// Of the rows or columns.
+  /// The thread's part of the rows or of the columns.
   struct Part {
-    int64_t threads = 1, count = 1;  ///< and how many of a thread
+    int64_t threads = 1, count = 1;  ///< threads along the dimension, and elements per thread
     llvm::Value* first = nullptr;
     int64_t group() const { return group_of(count); }
   };
@@ -110,7 +110,7 @@ class ScalarSums final : public TileAccumulator {
     return llvm::Align(std::min<uint64_t>(bytes, bytes_of_access));
   }
 
-  /// By step of the depth, then by row or column.
+  /// Loads the operands, indexed by depth step, then by row or column.
   std::vector<std::vector<llvm::Value*>> read(const SharedPiece& piece, const Part& part, llvm::Value* depth,
                                               int64_t steps) {
     std::vector<std::vector<llvm::Value*>> values(static_cast<size_t>(steps));
@@ -136,8 +136,9 @@ class ScalarSums final : public TileAccumulator {
   std::vector<llvm::AllocaInst*> sums_;
 };
 
-/// Each warp has a part of the tile, which it goes over instruction by instruction. Where copies run beside the threads, operands of the
-/// next instructions are read while these run, those of the next step, too.
+/// Accumulators with a matrix instruction. Each warp computes a part of the tile, instruction by instruction.
+/// On machines with asynchronous copies, the operands of the next instructions are loaded while the current
+/// ones run, across steps too.
 class MatrixSums final : public TileAccumulator {
  public:
   MatrixSums(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan)
@@ -178,8 +179,9 @@ class MatrixSums final : public TileAccumulator {
     auto operands = recall();
     for (int64_t part = 0; part < parts; ++part) {
       const bool last = part + 1 == parts;
-      // All is on its way before the last products.
+      // All loads must be in flight before the last products.
       if (!last || parts == 1) step.bring(part, std::max<int64_t>(1, parts - 1));
+      // The next step's tiles must have arrived before their first operands are loaded.
       if (last) step.arrive();
       auto next = last ? read(step.next, 0) : read(step.pieces, part + 1);
       multiply(operands);
@@ -196,7 +198,7 @@ class MatrixSums final : public TileAccumulator {
                                  builder_.CreateNSWAdd(within, context_.i64(turn * matrix_.rows())));
   }
   void write(int64_t turn, llvm::Value* memory, int64_t line) override {
-    // The warp's rows of the turn lie side by side with the other warps'.
+    // A round has the rows of all warps next to each other.
     auto* first =
         builder_.CreateNSWMul(builder_.CreateUDiv(row_, context_.i64(rows_)), context_.i64(matrix_.rows()));
     for (int64_t c = 0; c < column_count(); ++c)
@@ -233,7 +235,7 @@ class MatrixSums final : public TileAccumulator {
     return std::span(sums_).subspan(static_cast<size_t>(row * column_count() + column) * count, count);
   }
 
-  /// The operands of one instruction's depth.
+  /// The operands for one instruction's depth.
   Operands read(const SharedPieces& pieces, int64_t part) {
     const int64_t k = part * matrix_.depth();
     return {matrix_.row_operands(pieces.rows, row_, k, row_count()),
@@ -274,10 +276,10 @@ class MatrixSums final : public TileAccumulator {
   MatrixInstruction matrix_;
   llvm::Type* type_;
   const bool ahead_;
-  const int64_t rows_, columns_;  // of a warp
+  const int64_t rows_, columns_;  // rows and columns of a warp
   llvm::Value *row_ = nullptr, *column_ = nullptr;
   std::vector<llvm::AllocaInst*> sums_, kept_;
-  size_t rows_kept_ = 0, columns_kept_ = 0;  // operands of an instruction
+  size_t rows_kept_ = 0, columns_kept_ = 0;  // operands per instruction
 };
 
 }  // namespace
