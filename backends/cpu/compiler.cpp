@@ -24,13 +24,13 @@ struct CpuTarget : Target {
   emitter::Target machine;
 };
 
-/// What a candidate is beside its layouts; its id says all of it.
+/// The configuration of a candidate, apart from its layouts; the candidate's id encodes all of it.
 struct Config {
   bool packed = false;
   emitter::ContractConfig contract;
-  unsigned unroll = 0;        // of loops over elements
-  bool half_vectors = false;  // of loops over elements
-  bool looped = false;        // rows are computed again
+  unsigned unroll = 0;        // unrolling of element-wise loops
+  bool half_vectors = false;  // half-width vectors in element-wise loops
+  bool looped = false;        // rows are recomputed (rematerialise)
 
   uint64_t id() const {
     return uint64_t{packed} | static_cast<uint64_t>(contract.rows) << 8 |
@@ -84,7 +84,7 @@ class Compiler final : public Provider {
     target->vector_bytes = machine.vector_bytes;
     target->buffer_alignment = 64;
     target->local_bytes = machine.l2_bytes / 2;
-    // Vectors of channels are multiplied in a window; those that lie apart would be gathered.
+    // In a channels-last window, vectors run along the channels; other layouts would need gathers.
     target->numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;
     target->numbers.line_bytes = emitter::cache_line;
     target->numbers.page_bytes = emitter::page_bytes;
@@ -107,10 +107,12 @@ class Compiler final : public Provider {
       candidate.cost = cost;
       return candidate;
     };
-    // What the emitter holds best comes first and costs least; the others are there to be measured.
+    // The emitter's preferred option comes first and has the lowest cost; the others are there to be
+    // measured.
     auto options = emitter::contract_options(machine, kernel, settings_.winograd);
     const bool packs = !options.empty() && !options[0].layouts.empty();
     for (const auto& option : options) {
+      // Packed operands are read in order: prefer them slightly over the same kernel without packing.
       auto& candidate =
           add({.packed = packs, .contract = option.config}, seconds * option.time * (packs ? 0.9 : 1));
       for (const auto& layout : option.layouts)
@@ -119,6 +121,7 @@ class Compiler final : public Provider {
     }
     if (options.empty() || packs) add({}, seconds);
     if (!options.empty()) return candidates;
+    // The cost model cannot rank these variants: put them just after the default.
     constexpr double unknown = 1.02;
     Config other;
     for (other.unroll = 1; other.unroll <= 4; other.unroll *= 4) add(other, seconds * unknown);
@@ -137,6 +140,7 @@ class Compiler final : public Provider {
     emitter::Machine machine(machines_, description);
     llvm::LLVMContext context;
     auto kernel = emitter::read_kernel_bytes(request.kernel, kernel_error);
+    // The loops of contractions need the slow passes of the code generator; others rarely do.
     if (std::ranges::none_of(kernel.statements, [](const loop::Statement& statement) {
           return statement.kind == FE_STATEMENT_CONTRACT;
         }))
@@ -156,7 +160,7 @@ class Compiler final : public Provider {
     if (request.want_listing) result.listing = list(machine, module, request);
     result.blob = machine.object(module);
     result.spills = machine.spills();
-    result.shared_bytes = 0;  // nothing but the caches is between a core and memory
+    result.shared_bytes = 0;  // a core has no shared memory, only caches
     return result;
   }
 
@@ -169,7 +173,7 @@ class Compiler final : public Provider {
   const Settings settings_;
   emitter::Machines machines_;
 
-  /// Provenance, IR, assembly. The code generator changes the module, so the assembly is made of a copy.
+  /// Provenance, IR and assembly. The code generator changes the module, so the assembly comes from a copy.
   static std::string list(emitter::Machine& machine, const llvm::Module& module,
                           const CompileRequest& request) {
     auto copy = llvm::CloneModule(module);
