@@ -58,9 +58,9 @@ bool is_zero(Value x) {
 /// Turn this: %s = scatter_into_constant(%i, %u, 0)  %r = reduce_sum(%s)
 /// into this: %a = add(0, %u)  %t = scatter_into_constant(%i, %a, 1)  %b = gather_elements(%t, %i)
 ///            %r = reduce_sum(%b)
-/// The sum is over the axis of the scatter, and maybe others. Reading back a scattered element gives the update, and an index out of range stays an error. Nothing else
-/// reads %t, so it is computed at these places alone; it is filled with ones so that it is not merged with
-/// %s.
+/// The sum is over the axis of the scatter, and maybe others. Reading back a scattered element gives the
+/// update, and an index out of range stays an error. Nothing else reads %t, so it is computed at these places
+/// alone; it is filled with ones so that it is not merged with %s.
 bool sum_updates(Graph& graph, Node sum) {
   if (sum.op() != "reduce_sum") return false;
   Node scatter = sum.operand(0).producer();

@@ -91,7 +91,7 @@ void conv(Context& c) {
   c.give(convolve(c, w, c.operand(0), c.operand(1), c.optional(2)));
 }
 
-/// The result's size is given, or follows from the pads; where it is given, the pads follow from it.
+/// The size of the result is given, or follows from the pads; if it is given, the pads follow from it.
 void conv_transpose(Context& c) {
   Dims kernel = kernel_of(c, 1);
   auto x = c.type(0);
