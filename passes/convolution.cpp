@@ -13,7 +13,7 @@ namespace {
 /// rounding included, so the two bounds decide whether every product stays in range.
 template <class T>
 struct Magnitudes {
-  /// Of the elements that are not zero; infinite: there are none.
+  /// The least magnitude of the elements that are not zero; infinite: there are none.
   T least = std::numeric_limits<T>::infinity();
   T greatest = 0;  ///< infinite: an element is not finite
 

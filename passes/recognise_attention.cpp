@@ -20,7 +20,8 @@ constexpr Masking maskings[] = {
     {".biased", "add(add(%t, %bias) once, %more) once", "%mask = add(%bias, %more)", "%mask", ""},
     {".subtracted", "sub(%t, %mask) once", "%negated = neg(%mask)", "%negated", ""},
     {".chosen", "where(%mask, %t, %fill) once", "", "%mask", ", masked = value(%fill)"},
-    {".filled", "where(%mask, %fill, %t) once", "%kept = logical_not(%mask)", "%kept", ", masked = value(%fill)"},
+    {".filled", "where(%mask, %fill, %t) once", "%kept = logical_not(%mask)", "%kept",
+     ", masked = value(%fill)"},
 };
 // clang-format on
 
@@ -193,8 +194,9 @@ class Rotary {
            std::to_string(rank_) + ", shape(%l) == " + dims_of("%x", lead_, "dim(%pairs, -2), 1") +
            ", shape(%h) == shape(%l), shape(%pairs) == " + dims_of("%x", lead_, "dim(%pairs, -2), 2") +
            "\n    shape(%a) == " + dims_of("%x", lead_, "dim(%pairs, -2)") + R"(
-    dim(%pairs, -2) * 2 == dim(%x, -1), shape(%y) == shape(%pairs), shape(%r) == shape(%x), shape(%b) == shape(%a)
-    shape(%low) == shape(%a), shape(%high) == shape(%a), dim(%cos, -1) == dim(%a, -1), dim(%sin, -1) == dim(%a, -1)
+    dim(%pairs, -2) * 2 == dim(%x, -1), shape(%y) == shape(%pairs), shape(%r) == shape(%x)
+    shape(%b) == shape(%a), shape(%low) == shape(%a), shape(%high) == shape(%a)
+    dim(%cos, -1) == dim(%a, -1), dim(%sin, -1) == dim(%a, -1)
   }
   yield { %r = rotary_embedding(%x, %cos, %sin) {interleaved = true} }
 }

@@ -14,7 +14,7 @@ std::string link_code_object(const std::string& object);
 /// Numbers from the metadata of a code object's kernel; -1: unknown.
 struct KernelNumbers {
   int64_t vector_registers = -1;
-  int64_t spills = -1;  ///< of vector and scalar registers
+  int64_t spills = -1;  ///< spills of vector and scalar registers
 };
 KernelNumbers numbers_of_code_object(const std::string& code_object);
 

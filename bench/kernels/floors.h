@@ -16,7 +16,7 @@ constexpr int few = 4;
 
 /// The reference loops for one vector instruction set.
 struct Floors {
-  const char* name;  ///< of the instruction set
+  const char* name;  ///< name of the instruction set
 
   /// Multiply-adds of whole vectors in independent chains; returns the operations done, two per multiply-add.
   double (*multiply_add)(int64_t turns);

@@ -92,7 +92,7 @@ struct Way {
   bool divided = false;
   std::array<lt::Algorithm, most_parts> algorithms{};
   size_t workspace = 0;
-  float waves = 0;     // of the last part
+  float waves = 0;     // waves of the last part
   double seconds = 0;  // estimate for all parts
 };
 

@@ -14,7 +14,7 @@ namespace ferrite::cublaslt {
 
 namespace lt {
 
-using Handle = void*;  // of the library, a layout, a product description, or preferences
+using Handle = void*;  // the library, a layout, a product description, or preferences
 
 constexpr int success = 0;
 constexpr int real_16f = 2, real_16bf = 14, real_32f = 0, real_64f = 1;

@@ -14,7 +14,7 @@ namespace ferrite::cudnn {
 
 namespace dnn {
 
-using Handle = void*;  // of the library, or a descriptor
+using Handle = void*;  // a handle of the library, or a descriptor
 
 constexpr int success = 0;
 

@@ -27,7 +27,7 @@ constexpr int eltwise_relu = 0x1f, eltwise_tanh = 0x2f, eltwise_logistic = 0xaf,
               eltwise_gelu_erf = 0x30;
 
 struct Blocking {
-  Dims strides;  // of the outer dims, in elements
+  Dims strides;  // strides of the outer dims, in elements
   int inner_count;
   Dims inner_blocks, inner_dims;  // outermost first
 };

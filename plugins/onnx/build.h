@@ -21,7 +21,7 @@ namespace ferrite::from_onnx {
 struct Source {
   const ModelFile& file;
   const onnx::GraphProto& graph;
-  std::span<const RawRange> raw;  ///< of the graph's initializers
+  std::span<const RawRange> raw;  ///< raw data of the graph's initializers
   const Opsets& opsets;
   const Functions& functions;
   const PluginOps& plugins;

@@ -39,7 +39,7 @@ class OnnxModel : public Model {
   ModelFile file_;
   Warn warn_;
   onnx::ModelProto proto_;
-  std::vector<RawRange> raw_;  ///< of the main graph's initializers
+  std::vector<RawRange> raw_;  ///< raw data of the main graph's initializers
   Opsets opsets_;
   std::optional<Functions> functions_;
   std::vector<Port> inputs_, outputs_;

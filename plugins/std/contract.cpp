@@ -152,8 +152,8 @@ OpDef gemm_op() {
 struct Equation {
   std::vector<std::string> operands;
   std::string result;
-  std::string labels;  ///< of the result, then the summed ones
-  Dims extents;        ///< of `labels`
+  std::string labels;  ///< the result's labels, then the summed ones
+  Dims extents;        ///< extents of `labels`
 };
 
 std::string expand_ellipsis(const Instance& op, std::string term, size_t dims) {

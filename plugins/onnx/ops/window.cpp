@@ -7,8 +7,8 @@
 namespace ferrite::from_onnx {
 
 namespace {
-constexpr int64_t size_limit = int64_t{1}
-                               << 24;  // of pads, strides and kernels; keeps the arithmetic from wrapping
+constexpr int64_t size_limit =
+    int64_t{1} << 24;  // bound on pads, strides and kernels; keeps the arithmetic from wrapping
 }  // namespace
 
 Dims spatial_numbers(const Context& c, std::string_view name, size_t count, int64_t otherwise,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A softmax between two products on emulated grids: types, sizes with rests, orders in memory, masks, rows of which nothing is left.
+// A softmax between two products on emulated grids: types, sizes with remainders, memory orders, masks, and
+// completely masked rows.
 #include <limits>
 
 #include "backends/cuda/target.h"
@@ -30,11 +31,11 @@ struct Attention {
   DType dtype = f16;
   int64_t batch = 1, heads = 2, rows = 64, columns = 64, depth = 64, features = 64;
   Mask mask = Mask::none;
-  bool heads_inside = false;    // in memory: [batch, rows, heads, depth]
+  bool heads_inside = false;    // memory order is [batch, rows, heads, depth]
   bool columns_turned = false;  // [batch, heads, depth, columns]
   bool values_turned = false;   // [batch, heads, features, columns]
-  DType scores = f32;           // as they are stored between the statements
-  bool divided = false;         // by the sum, else multiplied with its reciprocal
+  DType scores = f32;           // type in which they are stored between the statements
+  bool divided = false;         // by the sum, else multiplied by its reciprocal
 };
 
 struct Built {
@@ -106,7 +107,7 @@ Built attention(const Attention& shape) {
   return built;
 }
 
-/// `taken`: the kernel is one that goes over the columns piece by piece.
+/// `taken`: the kernel uses key/value tiles.
 void check_attention(const Attention& shape, bool taken = true, const Options& given = {}) {
   SCOPED_TRACE(detail::concatenate(name_of(shape.dtype), " ", shape.rows, " x ", shape.columns, " x ",
                                    shape.depth, " x ", shape.features));
@@ -114,7 +115,7 @@ void check_attention(const Attention& shape, bool taken = true, const Options& g
   const auto text = compile(built.builder.kernel, "sm_90a").text;
   EXPECT_EQ(text.find("llvm.nvvm.ex2") != std::string::npos, taken);
   auto options = given;
-  // No value is negative, so that no result is a small difference of large ones.
+  // No value is negative, so that results are not small differences of large numbers.
   options.set = [&](loop::BufferId buffer, char* data) {
     if (given.set) given.set(buffer, data);
     if (buffer != built.values || shape.dtype == f32) return;
@@ -195,7 +196,7 @@ void check_masked(int64_t columns, int64_t batch, Fill&& fill) {
 TEST(GpuAttention, RowsOfWhichNothingIsLeft) {
   const auto infinity = -std::numeric_limits<float>::infinity();
   for (const int64_t columns : {64, 150}) {
-    // All of the first, the beginning of the second, the end of the third.
+    // All of the first batch entry, the beginning of the second, the end of the third.
     check_masked(columns, 3, [&](float* values) {
       for (int64_t k = 0; k < columns; ++k) {
         values[k] = infinity;
@@ -210,7 +211,7 @@ TEST(GpuAttention, RowsOfWhichNothingIsLeft) {
 TEST(GpuAttention, LeastNumbersAsMasks) {
   constexpr auto least = std::numeric_limits<float>::lowest();
   constexpr int64_t columns = 150;
-  // The first piece of columns of the first, all of the second, whose rows then are means.
+  // The first key/value tile of the first batch entry, and all of the second, whose rows then are means.
   check_masked(columns, 2, [&](float* values) {
     for (int64_t k = 0; k < columns; ++k) {
       values[k] = k < 70 ? least : 0;

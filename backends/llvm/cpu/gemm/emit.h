@@ -49,7 +49,7 @@ class InnerContract {
 
  private:
   std::unique_ptr<ContractEmitter> emitter_;
-  int64_t batches_ = 1;  ///< of the statement's own, at each point
+  int64_t batches_ = 1;  ///< batch entries of the statement at each point
 };
 
 }  // namespace ferrite::emitter

@@ -73,7 +73,7 @@ class ContractFinish {
   index::Symbol group_, lane_;  // column = lanes * group + lane
   loop::Statement statement_;   // over the flat coordinates
   BodyEmitter body_;
-  std::vector<loop::BufferId> buffers_;  // that the statement accesses
+  std::vector<loop::BufferId> buffers_;  // buffers that the statement accesses
   std::vector<Stream> streams_;
   bool in_registers_ = false;
 };

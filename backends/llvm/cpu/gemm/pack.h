@@ -57,7 +57,7 @@ class BlockPacker {
   loop::OpId value_;
   DType dtype_;
   const Axis &outer_, &inner_;
-  std::vector<loop::Var> segments_;  // of the inner axis: all but the variable along which vectors run
+  std::vector<loop::Var> segments_;  // variables of the inner axis, but for that along which vectors run
   loop::Var along_;
   loop::Statement statement_;
   BodyEmitter body_;

@@ -125,7 +125,7 @@ struct ContractPlan {
   DType accumulator = DType::none;
 
   int lanes = 1;
-  int block_rows = 1, block_vectors = 1;    ///< of the register block
+  int block_rows = 1, block_vectors = 1;    ///< size of the register block
   int64_t tile_rows = 1, tile_columns = 1;  ///< tile of a task; multiples of the register block
   int64_t row_tiles = 1, column_tiles = 1;
   /// A task iterates over its tile once per `depth_tile` steps of the depth. The operands that it reuses then
@@ -179,8 +179,8 @@ std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Ke
                                                   bool assume_packed);
 
 /// Stored dims of a constant operand. Columns: [batch][panel][k][column]; with AMX
-/// [batch][panel][k / 2][column][k % 2]; for Winograd blocks [batch][panel][product][channel][column]. Rows, and columns with
-/// the layout of rows: [batch][row][k].
+/// [batch][panel][k / 2][column][k % 2]; for Winograd blocks [batch][panel][product][channel][column].
+/// Rows, and columns with the layout of rows: [batch][row][k].
 std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);
 
 /// The packed layouts of the plan's constants, in terms of the plan's statement before its accesses became

@@ -17,7 +17,7 @@ class StatementEmitter {
   struct Range {
     size_t var;
     llvm::Value *from, *to;
-    bool aligned = false;  ///< of the vector variable: from is a multiple of the lanes
+    bool aligned = false;  ///< for the vector variable: `from` is a multiple of the lanes
   };
   /// Memory to prefetch while the current vectors are computed: the elements `distance` after those at
   /// `address`, which advances by one along the vector variable. This statement prefetches `parts` of `of`

@@ -269,7 +269,7 @@ bool fit(const GpuMachine& machine, GpuGemmPlan& plan) {
 /// a step is the longest of multiplying, reading shared memory, loading tiles, issuing the loads, and waiting
 /// for them.
 double seconds_of(const Target& target, const GpuGemmPlan& plan) {
-  constexpr double l2_bytes = 40, shared_bytes = 128;  // of a multiprocessor per cycle
+  constexpr double l2_bytes = 40, shared_bytes = 128;  // bytes of a multiprocessor per cycle
   // Cycles: to the first byte, to start a block, to write a sum.
   constexpr double latency = 800, start = 1500, write = 1.0 / 8;
   constexpr double meeting = 3000;  // cycles: synchronisation of a cluster

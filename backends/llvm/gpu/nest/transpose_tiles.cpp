@@ -152,7 +152,7 @@ std::optional<TransposeTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
   const auto step = [&](loop::BufferId buffer, const std::vector<index::Expr>& index, const loop::Var& var) {
     return pool.coefficient(element_address(pool, kernel.buffers[buffer], index), var.symbol);
   };
-  constexpr int64_t least = side / 2;  // of both loops; smaller squares waste threads
+  constexpr int64_t least = side / 2;  // extent of both loops; smaller squares waste threads
   TransposeTilesPlan plan;
   const auto& store = statement.stores[0];
   const auto is_along = [&](const loop::Var& var) {

@@ -19,7 +19,7 @@ namespace ferrite::emitter {
 struct GpuNumbers {
   int64_t bytes_a_second = 1;        ///< bandwidth of device memory
   int64_t operations_a_cycle = 128;  ///< operations of one multiprocessor per cycle
-  int64_t alignment = 256;           ///< of allocations, in bytes
+  int64_t alignment = 256;           ///< alignment of allocations, in bytes
   int64_t line_bytes = 128;
   int64_t launch_ns = 2000;
 };

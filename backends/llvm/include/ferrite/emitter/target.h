@@ -143,7 +143,7 @@ struct Target {
   std::string cpu;
   std::string features;  ///< LLVM's form: "+avx2,+fma"
 
-  unsigned vector_bytes = 16;      ///< of one vector register
+  unsigned vector_bytes = 16;      ///< width of a vector register
   unsigned vector_registers = 16;  ///< architectural
   bool masks = false;              ///< predicated loads and stores cost about what plain ones do
   bool gathers = false;            ///< a gather is cheaper than one load a lane
