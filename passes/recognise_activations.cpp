@@ -18,9 +18,11 @@ rule passes.recognise_silu at post_grad_post {
 rule passes.recognise_hardswish at post_grad_post {
   match {
     %s = add(%x, 3)
-    %c = clamp(%s, 0, 6) | minimum(maximum(%s, 0) | relu(%s), 6) | maximum(minimum(%s, 6), 0) | clamp(relu(%s), none | 0, 6)
+    %c = clamp(%s, 0, 6) | minimum(maximum(%s, 0) | relu(%s), 6) | maximum(minimum(%s, 6), 0) |
+         clamp(relu(%s), none | 0, 6)
     %g = hardsigmoid(%x) {alpha = $alpha, beta = 0.5}
-    %r = div(mul(%x, %c), 6) | mul(mul(%x, %c), %k) | mul(%x, div(%c, 6) | mul(%c, %k) | %g) | mul(div(%x, 6) | mul(%x, %k), %c)
+    %r = div(mul(%x, %c), 6) | mul(mul(%x, %c), %k) | mul(%x, div(%c, 6) | mul(%c, %k) | %g) |
+         mul(div(%x, 6) | mul(%x, %k), %c)
   }
   // Exporters round 1/6 to 6 or more digits.
   where { $alpha * 6 > 0.99999, $alpha * 6 < 1.00001, value(%k) * 6 > 0.99999, value(%k) * 6 < 1.00001 }

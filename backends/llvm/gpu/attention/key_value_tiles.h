@@ -46,8 +46,8 @@ class KeyValueTiles {
   int64_t line_ = 0, buffer_ = 0;     ///< elements from one line, or one buffer, to the next
   int64_t step_ = 0;                  ///< elements from line to line in global memory
   llvm::Value *memory_ = nullptr, *first_ = nullptr;
-  std::vector<llvm::Value*> places_,
-      values_;  ///< by part of the thread: address in shared memory, loaded elements
+  /// By part of the thread: address in shared memory, and loaded elements.
+  std::vector<llvm::Value*> places_, values_;
 };
 
 }  // namespace ferrite::emitter
