@@ -27,16 +27,16 @@ struct CpuTarget : Target {
 /// The configuration of a candidate, apart from its layouts; the candidate's id encodes all of it.
 struct Config {
   bool packed = false;
-  emitter::ContractConfig contract;
-  unsigned unroll = 0;        // unrolling of element-wise loops
-  bool half_vectors = false;  // half-width vectors in element-wise loops
-  bool looped = false;        // rows are recomputed (rematerialise)
+  emitter::GemmConfig contract;
+  unsigned unroll = 0;          // unrolling of element-wise loops
+  bool half_vectors = false;    // half-width vectors in element-wise loops
+  bool rematerialised = false;  // rows are recomputed (rematerialise)
 
   uint64_t id() const {
     return uint64_t{packed} | static_cast<uint64_t>(contract.rows) << 8 |
            static_cast<uint64_t>(contract.vectors) << 16 |
            static_cast<uint64_t>(contract.tasks == 0 ? 0 : contract.tasks + 2) << 24 |
-           uint64_t{unroll} << 32 | uint64_t{half_vectors} << 40 | uint64_t{looped} << 48 |
+           uint64_t{unroll} << 32 | uint64_t{half_vectors} << 40 | uint64_t{rematerialised} << 48 |
            uint64_t{contract.winograd} << 56;
   }
   static Config of(uint64_t id) {
@@ -46,7 +46,7 @@ struct Config {
     config.contract = {byte(8), byte(16), byte(24) == 0 ? 0 : byte(24) - 2, byte(56) != 0};
     config.unroll = static_cast<unsigned>(byte(32));
     config.half_vectors = byte(40) != 0;
-    config.looped = byte(48) != 0;
+    config.rematerialised = byte(48) != 0;
     return config;
   }
   /// "llvm.packed.6x2": rows and vectors of the register block; "llvm.packed.winograd"; "llvm.unroll4".
@@ -58,7 +58,7 @@ struct Config {
     if (contract.tasks != 0) text += contract.tasks < 0 ? ".few_tasks" : ".many_tasks";
     if (unroll > 0) text += ".unroll" + std::to_string(unroll);
     if (half_vectors) text += ".half_vectors";
-    if (looped) text += ".rematerialised";
+    if (rematerialised) text += ".rematerialised";
     return text;
   }
   emitter::Target machine(emitter::Target target) const {
@@ -109,7 +109,7 @@ class Compiler final : public Provider {
     };
     // The emitter's preferred option comes first and has the lowest cost; the others are there to be
     // measured.
-    auto options = emitter::contract_options(machine, kernel, settings_.winograd);
+    auto options = emitter::gemm_options(machine, kernel, settings_.winograd);
     const bool packs = !options.empty() && !options[0].layouts.empty();
     for (const auto& option : options) {
       // Packed operands are read in order: prefer them slightly over the same kernel without packing.
@@ -129,8 +129,8 @@ class Compiler final : public Provider {
     other.half_vectors = true;
     if (machine.vector_bytes > 16) add(other, seconds * unknown);
     other = {};
-    other.looped = emitter::rematerialise(kernel);
-    if (other.looped) add(other, seconds * unknown);
+    other.rematerialised = emitter::rematerialise(kernel);
+    if (other.rematerialised) add(other, seconds * unknown);
     return candidates;
   }
 
@@ -145,7 +145,7 @@ class Compiler final : public Provider {
           return statement.kind == FE_STATEMENT_CONTRACT;
         }))
       machine.compile_long_code_fast();
-    if (config.looped) emitter::rematerialise(kernel);
+    if (config.rematerialised) emitter::rematerialise(kernel);
     const auto arguments = emitter::arguments_of(kernel);
     auto emitted =
         emitter::emit_kernel(context, description, std::move(kernel), request.entry, config.contract);

@@ -38,7 +38,7 @@ struct Launch {
 class HostRuntime final : public Runtime {
  public:
   /// The code may have been compiled elsewhere and use AMX, so this process must request it, too.
-  explicit HostRuntime(Host host) : host_(host) { allow_matrix_tiles(); }
+  explicit HostRuntime(Host host) : host_(host) { allow_amx(); }
 
   std::string id() const override { return "cpu"; }
   uint32_t device_count() override { return 1; }

@@ -78,7 +78,7 @@ std::vector<std::string> not_on_host(const llvm::MCSubtargetInfo& machine) {
 /// virtual machines hide some.
 std::string host_features() {
   std::vector<std::string> words;
-  const bool tiles = allow_matrix_tiles();
+  const bool tiles = allow_amx();
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
     const bool denied = !tiles && feature.first().starts_with("amx");
     if (feature.second) words.push_back((denied ? "-" : "+") + feature.first().str());
@@ -131,7 +131,7 @@ void derive(emitter::Target& target) {
   target.rounding = has("+sse4.1");
   target.half_conversion = has("+f16c");
   target.bf16_dot = has("+avx512bf16");
-  target.matrix_tiles = wide && has("+amx-tile,+amx-bf16");
+  target.amx = wide && has("+amx-tile,+amx-bf16");
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ void initialise_llvm() {
   });
 }
 
-bool allow_matrix_tiles() {
+bool allow_amx() {
 #if defined(__linux__) && defined(__x86_64__)
   static const bool allowed = [] {
     constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA

@@ -14,7 +14,7 @@ void initialise_llvm();
 
 /// Whether this process may use AMX tile registers. Requests them from the system, which reserves state for
 /// them only on request.
-bool allow_matrix_tiles();
+bool allow_amx();
 
 /// This machine as "triple=... cpu=... features=+a,-b l1=... l2=... l3=... last=...", without values that it
 /// does not report; a description may also have "clock=..." in Hz.

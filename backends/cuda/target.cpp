@@ -86,7 +86,7 @@ void initialise_llvm() {
 
 emitter::GpuDescription parse_device(std::string_view description) {
   const emitter::GpuDescription usual{"sm_90a", 108, 1'400'000, 1500, 40 << 20};
-  auto device = emitter::parse_grid_device(description, usual, "ferrite.cuda/target");
+  auto device = emitter::parse_gpu_description(description, usual, "ferrite.cuda/target");
   architecture_of(device.architecture);
   return device;
 }

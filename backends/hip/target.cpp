@@ -63,7 +63,7 @@ void initialise_llvm() {
 
 emitter::GpuDescription parse_device(std::string_view description) {
   const emitter::GpuDescription usual{"gfx942", 304, 2'100'000, 5300, 4 << 20};
-  auto device = emitter::parse_grid_device(description, usual, "ferrite.hip/target");
+  auto device = emitter::parse_gpu_description(description, usual, "ferrite.hip/target");
   architecture_of(device.architecture);
   return device;
 }

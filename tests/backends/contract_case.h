@@ -50,7 +50,7 @@ class Case {
 
   /// `winograd`: tests the candidate with Winograd blocks.
   void check(const emitter::Target& target, bool packed, bool winograd = false) const {
-    const emitter::ContractConfig config{.winograd = winograd};
+    const emitter::GemmConfig config{.winograd = winograd};
     loop::Kernel kernel = kernel_;
     std::vector<std::unique_ptr<kernel_test::Guarded>> memory;
     std::vector<char*> data;
@@ -79,7 +79,7 @@ class Case {
     for (size_t b = 0; b < kernel.buffers.size(); ++b)
       if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) arguments.push_back(actual[b]);
 
-    ASSERT_TRUE(emitter::can_emit_contract(target, kernel, config));
+    ASSERT_TRUE(emitter::can_emit_gemm(target, kernel, config));
     auto compiled = compile(target, kernel, false, config);
     // Workers whose workspace holds NaN run the tasks in three ranges, the last one first.
     const int64_t tasks = compiled.tasks;

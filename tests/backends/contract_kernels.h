@@ -53,7 +53,7 @@ inline emitter::Target host_target(const std::string& level = "native") {
   target.fused_multiply_add = middle;
   target.rounding = middle;
   target.half_conversion = middle;
-  target.matrix_tiles = wide && features.lookup("amx-bf16") && cpu::allow_matrix_tiles();
+  target.amx = wide && features.lookup("amx-bf16") && cpu::allow_amx();
   target.l1_bytes = 48 << 10;
   target.l2_bytes = 2 << 20;
   return target;
@@ -62,7 +62,7 @@ inline emitter::Target host_target(const std::string& level = "native") {
 /// The layouts of the emitter's own choice, or of Winograd blocks; empty if the kernel is not handled.
 inline std::vector<emitter::OperandLayout> wanted_layouts(const emitter::Target& target,
                                                           const loop::Kernel& kernel, bool winograd = false) {
-  for (const auto& option : emitter::contract_options(target, kernel, winograd))
+  for (const auto& option : emitter::gemm_options(target, kernel, winograd))
     if (option.config.winograd == winograd) return option.layouts;
   return {};
 }
@@ -221,7 +221,7 @@ struct Compiled {
 };
 
 inline Compiled compile(const emitter::Target& target, loop::Kernel kernel, bool keep_text = false,
-                        const emitter::ContractConfig& config = {}) {
+                        const emitter::GemmConfig& config = {}) {
   static const bool ready = !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
   if (!ready) throw std::runtime_error("LLVM has no target for this machine");
   Compiled compiled;

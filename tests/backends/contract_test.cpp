@@ -214,8 +214,8 @@ TEST(Contract, EmptyDepthGivesTheFinishOfZero) {
 }
 
 TEST(Contract, NoRowsOrColumnsIsDeclined) {
-  EXPECT_FALSE(emitter::can_emit_contract(host_target(), gemm({.m = 0, .n = 20, .k = 5}).kernel));
-  EXPECT_FALSE(emitter::can_emit_contract(host_target(), gemm({.m = 5, .n = 0, .k = 5}).kernel));
+  EXPECT_FALSE(emitter::can_emit_gemm(host_target(), gemm({.m = 0, .n = 20, .k = 5}).kernel));
+  EXPECT_FALSE(emitter::can_emit_gemm(host_target(), gemm({.m = 5, .n = 0, .k = 5}).kernel));
 }
 
 TEST(Contract, Epilogues) {
@@ -463,7 +463,7 @@ TEST(Contract, TilesSpreadWhatIsNotFinite) {
 TEST(Contract, WhatNoTilesAreForHasNone) {
   const Conv usual{.channels = 32, .filters = 32, .height = 14, .width = 14, .channels_last = true};
   const auto has_tiles = [](const Conv& shape) {
-    const auto options = emitter::contract_options(host_target("native"), conv(shape).kernel, true);
+    const auto options = emitter::gemm_options(host_target("native"), conv(shape).kernel, true);
     return !options.empty() && options.back().config.winograd;
   };
   EXPECT_TRUE(has_tiles(usual));
@@ -487,7 +487,7 @@ TEST(Contract, TilesPayWithManyChannels) {
   const auto time = [](int64_t channels) {
     const Conv shape{
         .channels = channels, .filters = channels, .height = 28, .width = 28, .channels_last = true};
-    const auto options = emitter::contract_options(host_target("native"), conv(shape).kernel, true);
+    const auto options = emitter::gemm_options(host_target("native"), conv(shape).kernel, true);
     return options.back().config.winograd ? options.back().time : 2;
   };
   EXPECT_LT(time(128), 0.7);
@@ -498,7 +498,7 @@ TEST(Contract, TilesPayWithManyChannels) {
 TEST(Contract, WhatIsNotOursIsDeclined) {
   auto target = host_target();
   auto depthwise = conv({.channels = 8, .filters = 8, .groups = 8});
-  EXPECT_FALSE(emitter::can_emit_contract(target, depthwise.kernel));
+  EXPECT_FALSE(emitter::can_emit_gemm(target, depthwise.kernel));
   EXPECT_TRUE(wanted_layouts(target, depthwise.kernel).empty());
   Builder integers;
   auto x = integers.buffer(i32, FE_BUFFER_INPUT, {8, 8}), y = integers.buffer(i32, FE_BUFFER_INPUT, {8, 8});
@@ -506,14 +506,14 @@ TEST(Contract, WhatIsNotOursIsDeclined) {
   auto v = integers.begin(FE_STATEMENT_CONTRACT, {8, 8}, {8});
   integers.store(z, {v[0], v[1]},
                  integers.contract(integers.load(x, {v[0], v[2]}), integers.load(y, {v[2], v[1]})));
-  EXPECT_FALSE(emitter::can_emit_contract(target, integers.kernel));
+  EXPECT_FALSE(emitter::can_emit_gemm(target, integers.kernel));
   // A layout that was not requested.
   auto foreign = gemm({.m = 8, .n = 32, .k = 8});
   loop::Packing packing;
   packing.dims = {1, 8, 32, 1};
   foreign.kernel.buffers[1].packing = packing;
   foreign.kernel.buffers[1].strides.clear();
-  EXPECT_FALSE(emitter::can_emit_contract(target, foreign.kernel));
+  EXPECT_FALSE(emitter::can_emit_gemm(target, foreign.kernel));
 }
 
 /// The columns are split into heads, and the heads are gathered again as the depth of the next product.

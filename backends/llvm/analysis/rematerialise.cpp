@@ -22,9 +22,9 @@ struct Row {
   std::vector<bool> needed;  ///< by operation
 };
 
-class Looper {
+class Rematerialiser {
  public:
-  explicit Looper(loop::Kernel& kernel) : kernel_(kernel), stores_(kernel.buffers.size()) {
+  explicit Rematerialiser(loop::Kernel& kernel) : kernel_(kernel), stores_(kernel.buffers.size()) {
     for (const auto& statement : kernel_.statements)
       for (const auto& store : statement.stores) ++stores_[store.buffer];
   }
@@ -185,7 +185,7 @@ class Looper {
 bool rematerialise(loop::Kernel& kernel) {
   for (const auto& statement : kernel.statements)
     if (statement.kind == FE_STATEMENT_CONTRACT) return false;
-  return Looper(kernel).run();
+  return Rematerialiser(kernel).run();
 }
 
 }  // namespace ferrite::emitter

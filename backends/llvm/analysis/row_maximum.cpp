@@ -17,7 +17,7 @@ using loop::Statement;
 
 bool is_load(const BodyOp& op) { return op.code == FE_OP_LOAD && op.a == loop::none; }
 
-/// The load behind a value, which may be cast; else null.
+/// The load that gives a value, possibly through a cast; else null.
 const BodyOp* loaded(const Statement& statement, loop::OpId id) {
   const auto* op = &statement.ops[id];
   if (op->is_prim() && op->prim() == Prim::cast_) op = &statement.ops[op->a];
@@ -81,12 +81,12 @@ class Follower {
       : pool_(pool), kernel_(kernel), maximum_(maximum), made_{maximum.stores[0].buffer} {}
 
   bool all_kept() {
-    bool behind = false;
+    bool after = false;
     for (const auto& statement : kernel_.statements) {
-      if (behind && !keeps(statement)) return false;
-      behind = behind || &statement == &maximum_;
+      if (after && !keeps(statement)) return false;
+      after = after || &statement == &maximum_;
     }
-    return behind;
+    return after;
   }
 
  private:

@@ -88,7 +88,7 @@ void order_scatter(loop::Kernel& kernel) {
 
 /// A block scan, if rows are long and there are too few of them for one thread each with coalesced reads.
 std::optional<BlockScanPlan> scan_of(const Target& target, loop::Kernel& kernel) {
-  auto plan = plan_grid_scan(target, kernel);
+  auto plan = plan_block_scan(target, kernel);
   if (!plan || plan->extent <= few_elements) return std::nullopt;
   const auto& statement = kernel.statements[0];
   const size_t parallel = statement.parallel_count();
@@ -334,38 +334,38 @@ class GpuKernelEmitter {
 
 }  // namespace
 
-std::string grid_unsupported_reason(const Target& target, const loop::Kernel& kernel) {
+std::string gpu_unsupported_reason(const Target& target, const loop::Kernel& kernel) {
   for (const auto& statement : kernel.statements)
     if (kernel.statements.size() > 1 && statement.kind == FE_STATEMENT_SCATTER)
       return "a scatter beside other statements";
   if (std::ranges::any_of(kernel.buffers,
                           [](const loop::Buffer& buffer) { return buffer.packing.has_value(); })) {
     auto planned = kernel;
-    return plan_grid_contract(target, planned, 0) ? "" : "a packed operand outside a contraction";
+    return plan_gpu_gemm(target, planned, 0) ? "" : "a packed operand outside a contraction";
   }
   return unsupported_reason(target, kernel);
 }
 
-std::vector<GpuOption> grid_options(const Target& target, const loop::Kernel& kernel) {
+std::vector<GpuOption> gpu_options(const Target& target, const loop::Kernel& kernel) {
   if (kernel.statements[0].kind != FE_STATEMENT_CONTRACT) return {};
   auto planned = kernel;
-  if (const auto softmax = plan_grid_softmax(target, planned))
-    return {{0, "", grid_softmax_seconds(target, *softmax), {}}};
-  return grid_contract_options(target, kernel);
+  if (const auto softmax = plan_gpu_attention(target, planned))
+    return {{0, "", gpu_attention_seconds(target, *softmax), {}}};
+  return gpu_gemm_options(target, kernel);
 }
 
-GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
-                            std::string_view entry, uint64_t option) {
-  if (auto reason = grid_unsupported_reason(target, kernel); !reason.empty()) decline(reason);
-  GridResult result;
+GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
+                              std::string_view entry, uint64_t option) {
+  if (auto reason = gpu_unsupported_reason(target, kernel); !reason.empty()) decline(reason);
+  GpuEmitResult result;
   result.module = std::make_unique<llvm::Module>(llvm::StringRef(entry.data(), entry.size()), llvm_context);
   llvm::Triple triple(target.triple);
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
   std::optional<GpuGemmPlan> contract;
-  const auto softmax = plan_grid_softmax(target, kernel);
+  const auto softmax = plan_gpu_attention(target, kernel);
   if (!softmax && kernel.statements[0].kind == FE_STATEMENT_CONTRACT)
-    contract = plan_grid_contract(target, kernel, option);
+    contract = plan_gpu_gemm(target, kernel, option);
   // Contractions without a plan are emitted as sums of products.
   for (auto& statement : kernel.statements)
     if (!softmax && !contract && statement.kind == FE_STATEMENT_CONTRACT) {
@@ -374,9 +374,9 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
   // The order matters: each planner accepts a more general class of kernels than the one before it.
-  const auto rows = softmax || contract ? std::nullopt : plan_grid_rows(target, kernel);
-  const auto columns = softmax || contract || rows ? std::nullopt : plan_grid_columns(target, kernel);
-  const auto tiles = softmax || contract || rows || columns ? std::nullopt : plan_grid_tiles(kernel);
+  const auto rows = softmax || contract ? std::nullopt : plan_row_reduction(target, kernel);
+  const auto columns = softmax || contract || rows ? std::nullopt : plan_column_reduction(target, kernel);
+  const auto tiles = softmax || contract || rows || columns ? std::nullopt : plan_transpose_tiles(kernel);
   const auto scan = softmax || contract || rows || columns || tiles ? std::nullopt : scan_of(target, kernel);
   const auto layout =
       softmax || contract || rows || columns || tiles || scan ? Layout() : layout_of(*target.grid, kernel);
@@ -390,27 +390,27 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
   };
   if (softmax) {
     ThreadBlock block(context);
-    emit_grid_softmax(context, block, *softmax);
+    emit_gpu_attention(context, block, *softmax);
     finish(block, softmax->blocks(), softmax->threads(*target.grid));
   } else if (contract) {
     ThreadBlock block(context);
-    emit_grid_contract(context, block, *contract);
+    emit_gpu_gemm(context, block, *contract);
     finish(block, contract->blocks(), contract->threads);
   } else if (rows) {
     ThreadBlock block(context);
-    emit_grid_rows(context, block, *rows);
+    emit_row_reduction(context, block, *rows);
     finish(block, rows->points, rows->threads);
   } else if (columns) {
     ThreadBlock block(context);
-    emit_grid_columns(context, block, *columns);
+    emit_column_reduction(context, block, *columns);
     finish(block, columns->blocks, columns->threads());
   } else if (tiles) {
     ThreadBlock block(context);
-    emit_grid_tiles(context, block, *tiles);
-    finish(block, tiles->blocks, grid_tiles_threads);
+    emit_transpose_tiles(context, block, *tiles);
+    finish(block, tiles->blocks, transpose_tile_threads);
   } else if (scan) {
     ThreadBlock block(context);
-    emit_grid_scan(context, block, *scan);
+    emit_block_scan(context, block, *scan);
     finish(block, scan->points, scan->threads);
   } else {
     GpuKernelEmitter emitter(context, layout);

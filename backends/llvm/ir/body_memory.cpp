@@ -453,18 +453,18 @@ void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element
   auto* before = builder_.GetInsertBlock();
   auto* attempt = context_.block("attempt");
   auto* exchange = context_.block("exchange");
-  auto* behind = context_.block("replaced");
+  auto* after = context_.block("replaced");
   builder_.CreateBr(attempt);
   builder_.SetInsertPoint(attempt);
   auto* old = builder_.CreatePHI(word, 2);
   old->addIncoming(there, before);
   auto* result = with_element(old, combine(store.mode, element_of(old), given, dtype));
-  builder_.CreateCondBr(builder_.CreateICmpEQ(result, old), behind, exchange);
+  builder_.CreateCondBr(builder_.CreateICmpEQ(result, old), after, exchange);
   builder_.SetInsertPoint(exchange);
   auto* done = builder_.CreateAtomicCmpXchg(place, old, result, align, order, order, scope);
   old->addIncoming(builder_.CreateExtractValue(done, 0), builder_.GetInsertBlock());
-  builder_.CreateCondBr(builder_.CreateExtractValue(done, 1), behind, attempt);
-  builder_.SetInsertPoint(behind);
+  builder_.CreateCondBr(builder_.CreateExtractValue(done, 1), after, attempt);
+  builder_.SetInsertPoint(after);
 }
 
 void BodyEmitter::store(const std::vector<size_t>& numbers) {

@@ -89,7 +89,7 @@ std::unique_ptr<ferrite::Target> GpuProvider::open_target(Bytes description) {
   numbers.ordered_ns = of_ordered_update;
   numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;  // vectors lie along the depth of windows
   // A block computes a tile of one product, or two products with a softmax in between.
-  numbers.products = has_grid_softmax(*machine.grid) ? FE_PRODUCTS_SOFTMAX : FE_PRODUCTS_APART;
+  numbers.products = has_gpu_attention(*machine.grid) ? FE_PRODUCTS_SOFTMAX : FE_PRODUCTS_APART;
   numbers.bandwidth = known.bytes_a_second / numbers.workers;
   target->bytes_a_second = static_cast<double>(known.bytes_a_second);
   numbers.operations =
@@ -100,9 +100,9 @@ std::unique_ptr<ferrite::Target> GpuProvider::open_target(Bytes description) {
 std::vector<Candidate> GpuProvider::propose(ferrite::Target& target, Bytes bytes) {
   const auto& opened = static_cast<GpuTarget&>(target);
   const auto kernel = read_kernel_bytes(bytes, "ferrite." + id() + "/kernel");
-  if (auto reason = grid_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
+  if (auto reason = gpu_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
   std::vector<Candidate> candidates;
-  auto options = grid_options(opened.machine, kernel);
+  auto options = gpu_options(opened.machine, kernel);
   for (auto& option : options) option.seconds += of_launch;
   if (options.empty()) options.push_back({0, "", seconds_of(opened, kernel)});
   // The emitter's preferred option comes first; the others are there to be measured.
@@ -128,7 +128,7 @@ CompileResult GpuProvider::compile(ferrite::Target& target, const CompileRequest
   made.entry = request.entry;
   made.arguments = arguments_of(kernel);
   auto emitted =
-      emit_grid_kernel(context, opened.machine, std::move(kernel), request.entry, request.candidate);
+      emit_gpu_kernel(context, opened.machine, std::move(kernel), request.entry, request.candidate);
   auto& module = *emitted.module;
   mark_entry(*module.getFunction(llvm::StringRef(request.entry.data(), request.entry.size())),
              emitted.threads);

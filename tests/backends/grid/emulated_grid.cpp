@@ -182,7 +182,7 @@ void add_pair(llvm::CallInst& call) {
 
 /// Passes the operands and results of such calls through memory. The names must keep their addresses.
 /// Exchanges stay, preceded by a call.
-void turn_into_emulations(llvm::Module& module, std::vector<std::unique_ptr<std::string>>& names) {
+void emulate_calls(llvm::Module& module, std::vector<std::unique_ptr<std::string>>& names) {
   auto& context = module.getContext();
   auto* pointer = llvm::PointerType::getUnqual(context);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
@@ -294,7 +294,7 @@ EmulatedKernel emulate_on_grid(const loop::Kernel& kernel, emitter::Target targe
   emitter::Machine machine(machines, target);
   llvm::LLVMContext context;
   EmulatedKernel made;
-  auto result = emitter::emit_grid_kernel(context, target, kernel, "kernel");
+  auto result = emitter::emit_gpu_kernel(context, target, kernel, "kernel");
   auto& module = *result.module;
   std::string problem;
   llvm::raw_string_ostream stream(problem);
@@ -310,7 +310,7 @@ EmulatedKernel emulate_on_grid(const loop::Kernel& kernel, emitter::Target targe
   if (const auto& attribute = target.grid->cluster.attribute; !attribute.empty())
     module.getFunction("kernel")->getFnAttribute(attribute).getValueAsString().getAsInteger(10, cluster);
   const size_t shared_bytes = share(module, target, result.dynamic_bytes, cluster);
-  turn_into_emulations(module, *names);
+  emulate_calls(module, *names);
   add_run(module, module.getFunction("kernel"));
   auto object = machine.object(module);
   auto jit = std::make_shared<cpu::Jit>();

@@ -36,7 +36,7 @@ inline Compiled compile(const loop::Kernel& given, const std::string& descriptio
     kernel.shared = static_cast<uint32_t>(kernel.statements[0].parallel_count());
   const auto target = target_named(description);
   std::vector<emitter::OperandLayout> layouts;
-  if (const auto options = emitter::grid_options(target, kernel); !options.empty())
+  if (const auto options = emitter::gpu_options(target, kernel); !options.empty())
     layouts = options[0].layouts;
   for (const auto& layout : layouts) {
     auto& buffer = kernel.buffers[layout.buffer];
@@ -208,7 +208,7 @@ TEST(MatrixInstructions, ArchitecturesWithoutThemHaveNone) {
 struct Product {
   DType dtype = f16;
   int64_t batch = 1, m = 64, n = 64, k = 64;
-  bool turned_a = false, turned_b = false;
+  bool transposed_a = false, transposed_b = false;
   int64_t unit = 1;  ///< rows in memory are multiples of that many elements apart
 };
 
@@ -224,15 +224,16 @@ Builder product(const Product& shape) {
     padded.back() = (padded.back() + shape.unit - 1) / shape.unit * shape.unit;
     return b.buffer(shape.dtype, kind, given, loop::contiguous_strides(padded));
   };
-  auto x = matrix(FE_BUFFER_INPUT, dims(shape.turned_a, shape.m, shape.k));
-  auto y = matrix(FE_BUFFER_INPUT, dims(shape.turned_b, shape.k, shape.n));
+  auto x = matrix(FE_BUFFER_INPUT, dims(shape.transposed_a, shape.m, shape.k));
+  auto y = matrix(FE_BUFFER_INPUT, dims(shape.transposed_b, shape.k, shape.n));
   auto bias = b.input(shape.dtype, {shape.n});
   auto out = matrix(FE_BUFFER_OUTPUT, {shape.batch, shape.m, shape.n});
   auto v = b.begin(FE_STATEMENT_CONTRACT, {shape.batch, shape.m, shape.n}, {shape.k});
   const auto at = [&](bool transposed, Expr row, Expr column) {
     return transposed ? std::vector<Expr>{v[0], column, row} : std::vector<Expr>{v[0], row, column};
   };
-  auto left = b.load(x, at(shape.turned_a, v[1], v[3])), right = b.load(y, at(shape.turned_b, v[3], v[2]));
+  auto left = b.load(x, at(shape.transposed_a, v[1], v[3])),
+       right = b.load(y, at(shape.transposed_b, v[3], v[2]));
   auto sum = b.contract(left, right);
   const auto type = compute_type(shape.dtype);
   auto more = b.load(bias, {v[2]});
@@ -274,8 +275,14 @@ TEST(MatrixInstructions, Products) {
 TEST(Products, PaddedRows) {
   for (const bool a : {false, true})
     for (const bool b : {false, true}) {
-      const Product shape{
-          .dtype = bf16, .batch = 2, .m = 41, .n = 43, .k = 83, .turned_a = a, .turned_b = b, .unit = 8};
+      const Product shape{.dtype = bf16,
+                          .batch = 2,
+                          .m = 41,
+                          .n = 43,
+                          .k = 83,
+                          .transposed_a = a,
+                          .transposed_b = b,
+                          .unit = 8};
       check_product(shape);
       if (HasFatalFailure()) return;
       const auto text = compile(product(shape).kernel, "cuda sm_80").text;
@@ -288,7 +295,7 @@ TEST(Products, PaddedRows) {
 TEST(Products, FloatsOf8Bits) {
   for (const auto dtype : {f8e4m3, f8e5m2}) {
     check_product({.dtype = dtype, .m = 70, .n = 80, .k = 96});
-    check_product({.dtype = dtype, .m = 33, .n = 41, .k = 19, .turned_b = true});
+    check_product({.dtype = dtype, .m = 33, .n = 41, .k = 19, .transposed_b = true});
     if (HasFatalFailure()) return;
   }
 }
@@ -348,7 +355,7 @@ TEST(Map, GridsLargerThanALaunch) {
     auto kernel = b.kernel;
     kernel.shared = 1;
     llvm::LLVMContext context;
-    const auto made = emitter::emit_grid_kernel(context, target_named(description), kernel, "k");
+    const auto made = emitter::emit_gpu_kernel(context, target_named(description), kernel, "k");
     return made.blocks * made.threads;
   };
   EXPECT_EQ(emit("cuda sm_90a", int64_t{1} << 37), int64_t{1} << 33);  // 16 elements per thread
@@ -390,7 +397,8 @@ TEST(MatrixInstructions, TurnedAndBatchedProducts) {
     for (const bool a : {false, true})
       for (const bool b : {false, true}) {
         if (!a && !b) continue;
-        check_product({.dtype = dtype, .batch = 2, .m = 40, .n = 24, .k = 41, .turned_a = a, .turned_b = b});
+        check_product(
+            {.dtype = dtype, .batch = 2, .m = 40, .n = 24, .k = 41, .transposed_a = a, .transposed_b = b});
         if (HasFatalFailure()) return;
       }
 }

@@ -31,11 +31,11 @@ struct Attention {
   DType dtype = f16;
   int64_t batch = 1, heads = 2, rows = 64, columns = 64, depth = 64, features = 64;
   Mask mask = Mask::none;
-  bool heads_inside = false;    // memory order is [batch, rows, heads, depth]
-  bool columns_turned = false;  // [batch, heads, depth, columns]
-  bool values_turned = false;   // [batch, heads, features, columns]
-  DType scores = f32;           // type in which they are stored between the statements
-  bool divided = false;         // by the sum, else multiplied by its reciprocal
+  bool heads_inside = false;        // memory order is [batch, rows, heads, depth]
+  bool columns_transposed = false;  // [batch, heads, depth, columns]
+  bool values_transposed = false;   // [batch, heads, features, columns]
+  DType scores = f32;               // type in which they are stored between the statements
+  bool divided = false;             // by the sum, else multiplied by its reciprocal
 };
 
 struct Built {
@@ -57,8 +57,8 @@ Built attention(const Attention& shape) {
     return shape.heads_inside ? std::vector<Expr>{n, outer, h, inner} : std::vector<Expr>{n, h, outer, inner};
   };
   built.rows = b.input(shape.dtype, dims(rows, shape.depth, false));
-  built.columns = b.input(shape.dtype, dims(columns, shape.depth, shape.columns_turned));
-  built.values = b.input(shape.dtype, dims(columns, shape.features, shape.values_turned));
+  built.columns = b.input(shape.dtype, dims(columns, shape.depth, shape.columns_transposed));
+  built.values = b.input(shape.dtype, dims(columns, shape.features, shape.values_transposed));
   if (shape.mask == Mask::added) built.mask = b.input(f32, {batch, columns});
   built.out = b.output(shape.dtype, dims(rows, shape.features, false));
   const auto local = [&](DType dtype, bool of_row) {
@@ -70,7 +70,7 @@ Built attention(const Attention& shape) {
 
   auto v = b.begin(FE_STATEMENT_CONTRACT, {batch, heads, rows, columns}, {shape.depth});
   auto score = b.contract(b.load(built.rows, at(v[0], v[1], v[2], v[4], false)),
-                          b.load(built.columns, at(v[0], v[1], v[3], v[4], shape.columns_turned)));
+                          b.load(built.columns, at(v[0], v[1], v[3], v[4], shape.columns_transposed)));
   score = b.prim(Prim::mul_, score, b.constant(f32, 0.03125));
   if (shape.mask == Mask::added) score = b.prim(Prim::add_, score, b.load(built.mask, {v[0], v[3]}));
   if (shape.mask == Mask::causal)
@@ -101,7 +101,7 @@ Built attention(const Attention& shape) {
 
   v = b.begin(FE_STATEMENT_CONTRACT, {batch, heads, rows, shape.features}, {columns});
   auto result = b.contract(b.load(weights, {v[0], v[1], v[2], v[4]}),
-                           b.load(built.values, at(v[0], v[1], v[4], v[3], shape.values_turned)));
+                           b.load(built.values, at(v[0], v[1], v[4], v[3], shape.values_transposed)));
   b.store(built.out, at(v[0], v[1], v[2], v[3], false), result);
   b.kernel.shared = 3;
   return built;
@@ -156,8 +156,8 @@ TEST(GpuAttention, OrdersInMemory) {
                      .depth = 24,
                      .features = 40,
                      .heads_inside = true,
-                     .columns_turned = k % 2 == 1,
-                     .values_turned = k == 1 || k == 2});
+                     .columns_transposed = k % 2 == 1,
+                     .values_transposed = k == 1 || k == 2});
     if (HasFatalFailure()) return;
   }
 }
@@ -234,7 +234,7 @@ TEST(GpuAttention, WhatDoesNotFitIsDoneOtherwise) {
       {.dtype = f32, .rows = 16, .columns = 16, .depth = 16, .features = 16},
       {.rows = 16, .columns = 16, .depth = 12, .features = 16},
       {.rows = 16, .columns = 16, .depth = 16, .features = 136},
-      {.rows = 16, .columns = 12, .depth = 16, .features = 16, .values_turned = true}};
+      {.rows = 16, .columns = 12, .depth = 16, .features = 16, .values_transposed = true}};
   for (const auto& shape : shapes) {
     check_attention(shape, false, {.tolerance = 1e-5});
     if (HasFatalFailure()) return;

@@ -18,7 +18,7 @@ constexpr int64_t enough_rows = 16;    // fewer rows would read all columns too 
 constexpr int64_t wanted_tasks = 32;   // enough tasks to balance many workers
 constexpr int64_t even_elements = 16;  // rows of a block start at cache lines
 
-bool is_inner_contract(const loop::Kernel& kernel, const loop::Statement& statement) {
+bool is_inner_contraction(const loop::Kernel& kernel, const loop::Statement& statement) {
   return statement.kind == FE_STATEMENT_CONTRACT && statement.parallel_count() > kernel.shared;
 }
 
@@ -27,8 +27,8 @@ bool is_inner_contract(const loop::Kernel& kernel, const loop::Statement& statem
 std::vector<size_t> runs_of(const loop::Kernel& kernel) {
   std::vector<size_t> runs;
   for (size_t k = 0; k < kernel.statements.size(); ++k) {
-    const bool alone = k == 0 || is_inner_contract(kernel, kernel.statements[k]) ||
-                       is_inner_contract(kernel, kernel.statements[k - 1]);
+    const bool alone = k == 0 || is_inner_contraction(kernel, kernel.statements[k]) ||
+                       is_inner_contraction(kernel, kernel.statements[k - 1]);
     runs.push_back(k == 0 ? 0 : runs.back() + (alone ? 1 : 0));
   }
   return runs;
@@ -47,7 +47,7 @@ void each_access(const loop::Kernel& kernel, Visit&& visit) {
 /// Lets LOCALs of one shape share memory if the second one is first written after the last use of the first
 /// one, or, at each point, after the only read of the first one there. Rows of scores thus become rows of
 /// their softmax in place.
-void share_places(loop::Kernel& kernel) {
+void share_slots(loop::Kernel& kernel) {
   struct Use {
     size_t first = 0, last = 0;
     bool used = false;
@@ -59,7 +59,7 @@ void share_places(loop::Kernel& kernel) {
   });
   const auto runs = runs_of(kernel);
   const auto is_kept = [&](loop::BufferId b) { return runs[uses[b].first] != runs[uses[b].last]; };
-  const auto is_behind = [&](loop::BufferId earlier, loop::BufferId later) {
+  const auto is_after = [&](loop::BufferId earlier, loop::BufferId later) {
     if (uses[earlier].last < uses[later].first) return true;
     if (uses[earlier].last > uses[later].first) return false;
     const auto& statement = kernel.statements[uses[later].first];
@@ -86,7 +86,7 @@ void share_places(loop::Kernel& kernel) {
   for (const auto later : order)
     for (const auto earlier : order) {
       if (earlier == later || !uses[earlier].used || !uses[later].used || !fits(earlier, later) ||
-          !is_behind(earlier, later))
+          !is_after(earlier, later))
         continue;
       for (auto& statement : kernel.statements) {
         for (auto& op : statement.ops)
@@ -132,19 +132,19 @@ bool keep_rows(loop::Kernel& kernel, std::vector<int64_t>& kept) {
 }
 
 /// Plans all contractions; returns false if one has no plan.
-bool plan_contracts(const Target& target, loop::Kernel& kernel, const ContractConfig& config,
-                    std::vector<std::optional<ContractPlan>>& plans) {
+bool plan_contracts(const Target& target, loop::Kernel& kernel, const GemmConfig& config,
+                    std::vector<std::optional<GemmPlan>>& plans) {
   plans.assign(kernel.statements.size(), std::nullopt);
   for (size_t k = 0; k < kernel.statements.size(); ++k)
-    if (is_inner_contract(kernel, kernel.statements[k])) {
-      plans[k] = plan_contract_inside(target, kernel, k, config);
+    if (is_inner_contraction(kernel, kernel.statements[k])) {
+      plans[k] = plan_gemm_inside(target, kernel, k, config);
       if (!plans[k]) return false;
     }
   return true;
 }
 
 /// The least number of rows that is a multiple of every register block.
-int64_t common_rows(std::span<const std::optional<ContractPlan>> plans) {
+int64_t common_rows(std::span<const std::optional<GemmPlan>> plans) {
   int64_t rows = 1;
   for (const auto& plan : plans)
     if (plan) rows = std::lcm(rows, int64_t{plan->block_rows});
@@ -169,10 +169,10 @@ bool rows_apart(index::Pool& pool, const loop::Kernel& kernel) {
 
 }  // namespace
 
-std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kernel& kernel) {
+std::optional<AttentionBlocks> plan_attention_blocks(const Target& target, loop::Kernel& kernel) {
   if (kernel.statements.size() < 2 || kernel.shared == 0) return std::nullopt;
   const bool inner = std::ranges::any_of(
-      kernel.statements, [&](const auto& statement) { return is_inner_contract(kernel, statement); });
+      kernel.statements, [&](const auto& statement) { return is_inner_contraction(kernel, statement); });
   if (!inner || !rows_apart(kernel.pool, kernel)) return std::nullopt;
   const std::span shared(kernel.statements[0].vars.data(), kernel.shared);
   const int64_t extent = shared.back().extent;
@@ -180,7 +180,7 @@ std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kerne
       kernel.statements, [](const auto& statement) { return points_of(statement.vars) == 0; });
   if (extent < 2 || empty) return std::nullopt;
   AttentionBlocks result;
-  share_places(kernel);
+  share_slots(kernel);
   if (!keep_rows(kernel, result.kept)) return std::nullopt;
   for (auto& statement : kernel.statements) make_addresses(kernel, statement);
   if (!plan_contracts(target, kernel, {}, result.contracts)) return std::nullopt;
@@ -189,7 +189,7 @@ std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kerne
   if (unit > most_rows) {
     const auto first =
         std::ranges::find_if(result.contracts, [](const auto& plan) { return plan.has_value(); });
-    const ContractConfig config{(*first)->block_rows, (*first)->block_vectors, 0};
+    const GemmConfig config{(*first)->block_rows, (*first)->block_vectors, 0};
     if (!plan_contracts(target, kernel, config, result.contracts)) return std::nullopt;
     unit = common_rows(result.contracts);
   }
@@ -213,10 +213,10 @@ std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kerne
   return result;
 }
 
-void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result) {
+void emit_attention_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result) {
   auto& kernel = context.kernel;
   auto& builder = context.builder;
-  std::vector<std::optional<InnerContract>> contracts(kernel.statements.size());
+  std::vector<std::optional<InnerGemm>> contracts(kernel.statements.size());
   std::vector<std::optional<StatementPlan>> others(kernel.statements.size());
   for (size_t k = 0; k < kernel.statements.size(); ++k) {
     if (plan.contracts[k])
@@ -274,7 +274,7 @@ void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitRe
   });
 }
 
-double row_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan) {
+double attention_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan) {
   // Cycles to start a task.
   constexpr double of_task = 1000;
   double cycles = of_task * static_cast<double>(plan.blocks(kernel));

@@ -20,7 +20,7 @@ namespace ferrite::emitter {
 
 struct AttentionBlocks {
   /// by statement; nullopt: the statement runs row by row
-  std::vector<std::optional<ContractPlan>> contracts;
+  std::vector<std::optional<GemmPlan>> contracts;
   /// By buffer: number of LOCAL elements that each row of a block owns; 0: all rows reuse the same elements.
   std::vector<int64_t> kept;
   int64_t rows = 1;  ///< rows of a block
@@ -32,12 +32,12 @@ struct AttentionBlocks {
 
 /// Returns nullopt if no contraction inside shared loops can be computed in blocks. Otherwise the kernel's
 /// strided buffers become one-dimensional, and its LOCAL buffers get room for a whole block.
-std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kernel& kernel);
+std::optional<AttentionBlocks> plan_attention_blocks(const Target& target, loop::Kernel& kernel);
 
 /// The context's kernel must be the one that was planned.
-void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result);
+void emit_attention_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result);
 
 /// Estimates the cycles of all rows on one core.
-double row_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan);
+double attention_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan);
 
 }  // namespace ferrite::emitter

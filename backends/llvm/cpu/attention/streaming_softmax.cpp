@@ -33,10 +33,10 @@ class Statements {
       if (buffer.kind == FE_BUFFER_LOCAL) std::ranges::fill(buffer.dims, 0);
     plan_.column = found_.column.symbol;
     plan_.score = add_local({found_.row.extent, found_.column.extent}, {found_.column.extent, 1});
-    plan_.most = add_local({1}, {1});
+    plan_.maximum = add_local({1}, {1});
     plan_.sum = add_local({1}, {1});
-    plan_.share = add_local({found_.row.extent}, {1});
-    std::vector<loop::Statement> statements = {scores(row), most(row), powers(row), product()};
+    plan_.inverse_sum = add_local({found_.row.extent}, {1});
+    std::vector<loop::Statement> statements = {scores(row), maximum(row), exponentials(row), product()};
     kernel_.statements = std::move(statements);
     return true;
   }
@@ -130,17 +130,17 @@ class Statements {
     result.vars.push_back({found_.column.symbol, found_.column.extent, loop::VarKind::reduction});
     return result;
   }
-  loop::Statement most(index::Symbol row) const {
+  loop::Statement maximum(index::Symbol row) const {
     auto result = along_row();
     const auto score = add(result, load(plan_.score, score_index(row, found_.column.symbol)));
     result.reductions = {{FE_REDUCE_MAX, score, loop::none, f32}};
-    result.stores = {{plan_.most, only(), add(result, reduced())}};
+    result.stores = {{plan_.maximum, only(), add(result, reduced())}};
     return result;
   }
-  loop::Statement powers(index::Symbol row) const {
+  loop::Statement exponentials(index::Symbol row) const {
     auto result = along_row();
     const auto index = score_index(row, found_.column.symbol);
-    const auto score = add(result, load(plan_.score, index)), most = add(result, load(plan_.most, only()));
+    const auto score = add(result, load(plan_.score, index)), most = add(result, load(plan_.maximum, only()));
     const auto power = add(result, prim(Prim::exp_, add(result, prim(Prim::sub_, score, most))));
     result.reductions = {{FE_REDUCE_SUM, power, loop::none, f32}};
     result.stores = {{plan_.score, index, power}, {plan_.sum, only(), add(result, reduced())}};
@@ -161,11 +161,11 @@ class Statements {
     const auto value = copy(result, second(), {factor, found_.value}, same);
     result.contract_b = value[1];
     result.reductions[0].element = add(result, prim(Prim::mul_, result.contract_a, value[0]));
-    const auto share = add(result, load(plan_.share, {pool_.symbol(row)}));
+    const auto inverse_sum = add(result, load(plan_.inverse_sum, {pool_.symbol(row)}));
     std::vector<loop::OpId> roots;
     for (const auto& store : found_.finish.stores) roots.push_back(store.value);
     const auto values = copy(result, found_.finish, roots, [&](loop::OpId id) {
-      return result.ops[id].code == FE_OP_REDUCED ? add(result, prim(Prim::mul_, id, share)) : id;
+      return result.ops[id].code == FE_OP_REDUCED ? add(result, prim(Prim::mul_, id, inverse_sum)) : id;
     });
     for (size_t k = 0; k < values.size(); ++k) {
       result.stores.push_back(found_.finish.stores[k]);
@@ -206,8 +206,8 @@ double tile_cycles(const StreamingSoftmax& plan) {
 
 }  // namespace
 
-std::optional<StreamingSoftmax> plan_running_rows(const Target& target, loop::Kernel& kernel,
-                                                  const AttentionBlocks& whole) {
+std::optional<StreamingSoftmax> plan_streaming_softmax(const Target& target, loop::Kernel& kernel,
+                                                       const AttentionBlocks& whole) {
   const auto found = loop::find_softmax_products(kernel.pool, kernel, loop::SoftmaxOperands::any);
   if (!found) return std::nullopt;
   StreamingSoftmax plan;
@@ -221,11 +221,11 @@ std::optional<StreamingSoftmax> plan_running_rows(const Target& target, loop::Ke
   if (plan.kept * bytes % page == 0) plan.kept += even_elements;
   kernel.buffers[plan.score].strides = {plan.kept, 1};
   for (auto& statement : kernel.statements) make_addresses(kernel, statement);
-  auto scores = plan_contract_inside(target, kernel, 0), product = plan_contract_inside(target, kernel, 3);
+  auto scores = plan_gemm_inside(target, kernel, 0), product = plan_gemm_inside(target, kernel, 3);
   const auto unit_of = [&] { return std::lcm<int64_t>(scores->block_rows, product->block_rows); };
   // Blocks of both products must divide the same rows; if they do not, use the first one's block for both.
   if (scores && product && unit_of() > most_rows)
-    product = plan_contract_inside(target, kernel, 3, {scores->block_rows, scores->block_vectors, 0});
+    product = plan_gemm_inside(target, kernel, 3, {scores->block_rows, scores->block_vectors, 0});
   if (!scores || !product || scores->columns.vars.size() != 1 || product->depth.vars.size() != 1 ||
       own_batches(*scores, kernel.shared) != 1 || own_batches(*product, kernel.shared) != 1)
     return std::nullopt;
@@ -247,7 +247,7 @@ std::optional<StreamingSoftmax> plan_running_rows(const Target& target, loop::Ke
   // The pass over the depth is a tile of columns, so its rows stay in the cache anyway.
   plan.product.near_rows = 0;
   kernel.buffers[plan.score].dims = {plan.rows * plan.kept};
-  kernel.buffers[plan.share].dims = {plan.rows};
+  kernel.buffers[plan.inverse_sum].dims = {plan.rows};
 
   const double differ = tile_cycles(plan);
   // Stream only if the saved memory traffic exceeds the extra work.

@@ -22,14 +22,14 @@ namespace ferrite::emitter {
 /// The plan's kernel has four statements: the scores, the maximum of a row, the exponentials with their sum,
 /// and the second product.
 struct StreamingSoftmax {
-  ContractPlan scores, product;
-  index::Symbol column = 0;          ///< the column symbol of the second and third statements
-  loop::BufferId score = 0;          ///< a tile of scores, which the exponentials overwrite
-  loop::BufferId most = 0, sum = 0;  ///< maximum and sum of the current row within the current tile
-  loop::BufferId share = 0;          ///< normalisation factor of each row of a block
-  int64_t kept = 0;                  ///< elements from one row of scores to the next
-  int64_t rows = 1, columns = 1;     ///< rows of a block, columns of a tile
-  double cycles = 0;                 ///< estimated cycles of all rows on one core
+  GemmPlan scores, product;
+  index::Symbol column = 0;             ///< the column symbol of the second and third statements
+  loop::BufferId score = 0;             ///< a tile of scores, which the exponentials overwrite
+  loop::BufferId maximum = 0, sum = 0;  ///< maximum and sum of the current row within the current tile
+  loop::BufferId inverse_sum = 0;       ///< normalisation factor of each row of a block
+  int64_t kept = 0;                     ///< elements from one row of scores to the next
+  int64_t rows = 1, columns = 1;        ///< rows of a block, columns of a tile
+  double cycles = 0;                    ///< estimated cycles of all rows on one core
 
   int64_t blocks() const { return (scores.rows.extent + rows - 1) / rows; }
 };
@@ -37,10 +37,10 @@ struct StreamingSoftmax {
 /// Returns nullopt if the kernel is no softmax between two products, or if whole rows, as `whole` plans them,
 /// are no slower. Otherwise the kernel becomes that of the plan: it computes the same results except for the
 /// rounding of sums and of normalisation factors that are narrower than f32.
-std::optional<StreamingSoftmax> plan_running_rows(const Target& target, loop::Kernel& kernel,
-                                                  const AttentionBlocks& whole);
+std::optional<StreamingSoftmax> plan_streaming_softmax(const Target& target, loop::Kernel& kernel,
+                                                       const AttentionBlocks& whole);
 
 /// The context's kernel must be the one that was planned.
-void emit_running_rows(KernelContext& context, const StreamingSoftmax& plan, EmitResult& result);
+void emit_streaming_softmax(KernelContext& context, const StreamingSoftmax& plan, EmitResult& result);
 
 }  // namespace ferrite::emitter

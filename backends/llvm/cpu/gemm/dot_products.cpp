@@ -23,8 +23,8 @@ class DotEmitter {
     auto *columns = function_->getArg(1), *tile = function_->getArg(2);
     const int64_t count = shape_.tail_lanes > 0 ? shape_.tail_lanes : shape_.lanes;
     const int64_t whole = count / shape_.dots;
-    loop(0, whole, "columns", {}, [&](llvm::Value* turn, std::vector<llvm::Value*>&) {
-      auto* first = b_.CreateMul(turn, number(shape_.dots));
+    loop(0, whole, "columns", {}, [&](llvm::Value* trip, std::vector<llvm::Value*>&) {
+      auto* first = b_.CreateMul(trip, number(shape_.dots));
       group(at(shape_.column_type, columns, b_.CreateMul(first, number(shape_.column_stride))),
             at(shape_.accumulator, tile, first), shape_.dots);
     });
@@ -48,21 +48,21 @@ class DotEmitter {
     auto* vector = llvm::FixedVectorType::get(shape_.accumulator, static_cast<unsigned>(shape_.lanes));
     Values sums(static_cast<size_t>(shape_.rows * count), llvm::Constant::getNullValue(vector));
     const int64_t whole = shape_.depth / shape_.lanes, left = shape_.depth % shape_.lanes;
-    const auto turns = [&](int64_t from, int64_t to, int64_t ahead) {
-      sums = loop(from, to, "depth", std::move(sums), [&](llvm::Value* turn, Values& inner) {
-        step(columns, b_.CreateMul(turn, number(shape_.lanes)), count, nullptr, ahead, inner);
+    const auto trips = [&](int64_t from, int64_t to, int64_t ahead) {
+      sums = loop(from, to, "depth", std::move(sums), [&](llvm::Value* trip, Values& inner) {
+        step(columns, b_.CreateMul(trip, number(shape_.lanes)), count, nullptr, ahead, inner);
       });
     };
     if (shape_.ahead == 0) {
-      turns(0, whole, 0);
+      trips(0, whole, 0);
     } else {
       // Split the loop where the prefetched position passes the end of the current columns; from there on it
       // continues in the columns of the next group.
       const int64_t later = shape_.ahead % shape_.depth, groups = shape_.ahead / shape_.depth;
       const int64_t own = std::min(whole, ceil_div(shape_.depth - later, shape_.lanes));
       const int64_t group = shape_.dots * shape_.column_stride;
-      turns(0, own, groups * group + later);
-      turns(own, whole, (groups + 1) * group + later - shape_.depth);
+      trips(0, own, groups * group + later);
+      trips(own, whole, (groups + 1) * group + later - shape_.depth);
     }
     if (left > 0) {
       std::vector<llvm::Constant*> lanes;
@@ -127,18 +127,18 @@ class DotEmitter {
     auto* block = llvm::BasicBlock::Create(b_.getContext(), name, function_);
     b_.CreateBr(block);
     b_.SetInsertPoint(block);
-    auto* turn = b_.CreatePHI(b_.getInt64Ty(), 2);
-    turn->addIncoming(number(from), before);
+    auto* trip = b_.CreatePHI(b_.getInt64Ty(), 2);
+    trip->addIncoming(number(from), before);
     std::vector<llvm::PHINode*> phis;
     for (auto*& value : values) {
       phis.push_back(b_.CreatePHI(value->getType(), 2));
       phis.back()->addIncoming(value, before);
       value = phis.back();
     }
-    body(turn, values);
-    auto* next = b_.CreateNUWAdd(turn, number(1));
+    body(trip, values);
+    auto* next = b_.CreateNUWAdd(trip, number(1));
     auto* last = b_.GetInsertBlock();
-    turn->addIncoming(next, last);
+    trip->addIncoming(next, last);
     for (size_t v = 0; v < values.size(); ++v) phis[v]->addIncoming(values[v], last);
     auto* done = llvm::BasicBlock::Create(b_.getContext(), "done", function_);
     b_.CreateCondBr(b_.CreateICmpNE(next, number(to)), block, done);

@@ -17,11 +17,11 @@
 namespace ferrite::emitter {
 
 /// The loops around the micro-kernel: tasks, column panels, row blocks, and the epilogue of each block.
-class ContractEmitter {
+class GemmEmitter {
   using EachBlock = std::function<void(llvm::Value* row, llvm::Value* row_end, llvm::Value* column)>;
 
  public:
-  ContractEmitter(KernelContext& context, const ContractPlan& plan)
+  GemmEmitter(KernelContext& context, const GemmPlan& plan)
       : context_(context), builder_(context.builder), plan_(plan), finish_(context, plan) {}
 
   /// Emits the setup that precedes all tasks.
@@ -39,7 +39,7 @@ class ContractEmitter {
     context_.loop(context_.begin, context_.end, 1, "task", [&](llvm::Value* task) { emit_task(task); });
   }
 
-  /// Implements InnerContract::emit_columns.
+  /// Implements InnerGemm::emit_columns.
   void emit_columns(llvm::Value* batch, llvm::Value* from, llvm::Value* to, llvm::Value* column_from,
                     llvm::Value* column_to, llvm::Value* new_rows) {
     take_rows(batch, from, to);
@@ -83,7 +83,7 @@ class ContractEmitter {
     return sums_at(row, builder_.CreateAdd(column_from_, panel));
   }
 
-  void ask_ahead(llvm::Value* batch, llvm::Value* number, bool by_depth) {
+  void prefetch_ahead(llvm::Value* batch, llvm::Value* number, bool by_depth) {
     const auto& operand = plan_.column;
     const int64_t inside = by_depth ? operand.stride : operand.step,
                   across = by_depth ? operand.step : operand.stride;
@@ -99,7 +99,7 @@ class ContractEmitter {
           false, KernelContext::Level::second);
   }
 
-  /// Implements InnerContract::emit; `batches` batch entries per point, each of which packs its columns
+  /// Implements InnerGemm::emit; `batches` batch entries per point, each of which packs its columns
   /// again.
   void emit(llvm::Value* point, int64_t batches, llvm::Value* from, llvm::Value* to, llvm::Value* fresh) {
     if (batches == 1) return emit_rows(point, from, to, fresh);
@@ -139,7 +139,7 @@ class ContractEmitter {
     };
     if (plan_.column.access == Access::block) {
       if (plan_.column.transposed)
-        turning_packer_.emplace(context_, plan_);
+        transpose_packer_.emplace(context_, plan_);
       else
         column_packer_.emplace(context_, plan_, plan_.column, plan_.depth, plan_.columns);
       // The last vector of a row may be written beyond the panel; leave room for it.
@@ -325,7 +325,7 @@ class ContractEmitter {
       if (column_packer_)
         column_packer_->emit(batch_, block);
       else
-        turning_packer_->emit(batch_, block);
+        transpose_packer_->emit(batch_, block);
     });
   }
 
@@ -445,8 +445,8 @@ class ContractEmitter {
   MicroStart start_at(llvm::Value* row, llvm::Value* column) {
     auto* columns = column_pointer(column);
     auto* rows = row_pointer(row, column);
-    auto* asked = plan_.asks_panels ? asked_at(row) : nullptr;
-    if (!plan_.window || !plan_.window->skips_lines) return {rows, columns, nullptr, asked};
+    auto* prefetch_distance = plan_.prefetches_panels ? prefetch_distance_at(row) : nullptr;
+    if (!plan_.window || !plan_.window->skips_lines) return {rows, columns, nullptr, prefetch_distance};
     const auto& window = *plan_.window;
     auto* line = times(builder_.CreateUDiv(row, context_.i64(window.places)), window.line_step);
     auto* from = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax,
@@ -457,12 +457,12 @@ class ContractEmitter {
     const int64_t steps = plan_.depth.extent / window.line_taps;
     return {at(row_type(), rows, times(from, window.across() * row_row_)),
             at(context_.storage_type(plan_.column.dtype), columns, times(from, steps * column_step_)),
-            builder_.CreateSub(to, from), asked};
+            builder_.CreateSub(to, from), prefetch_distance};
   }
   /// Distance from a step's columns to the line to prefetch: the same step of the next panel. Each row block
   /// takes its own lines of the step; surplus blocks repeat the last ones.
-  llvm::Value* asked_at(llvm::Value* row) {
-    const int64_t lines = lines_asked(plan_);
+  llvm::Value* prefetch_distance_at(llvm::Value* row) {
+    const int64_t lines = lines_prefetched(plan_);
     auto* block = builder_.CreateUDiv(builder_.CreateSub(row, row_from_), context_.i64(plan_.block_rows));
     auto* line = smaller(times(block, lines), context_.i64(lines_of_step(plan_) - lines));
     const int64_t panel = plan_.depth.extent * plan_.block_columns() * bits_of(plan_.column.dtype) / 8;
@@ -478,10 +478,10 @@ class ContractEmitter {
   void add_products(llvm::Value* row, llvm::Value* column, llvm::Value* sums) {
     const auto start = start_at(row, column);
     std::vector<llvm::Value*> arguments = {start.rows, start.columns, sums};
-    if (start.turns) arguments.push_back(start.turns);
-    if (start.asked) arguments.push_back(start.asked);
-    builder_.CreateCall(micro_type(builder_.getContext(), start.turns, start.asked), micro_at(row, column),
-                        arguments);
+    if (start.trips) arguments.push_back(start.trips);
+    if (start.prefetch_distance) arguments.push_back(start.prefetch_distance);
+    builder_.CreateCall(micro_type(builder_.getContext(), start.trips, start.prefetch_distance),
+                        micro_at(row, column), arguments);
   }
 
   /// Adds the pass's products for all rows, which form one block, and all columns of the tile.
@@ -508,12 +508,12 @@ class ContractEmitter {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  const ContractPlan& plan_;
-  ContractFinish finish_;
+  const GemmPlan& plan_;
+  GemmEpilogue finish_;
   std::optional<BlockPacker> column_packer_, row_packer_;
-  std::optional<TransposePacker> turning_packer_;
+  std::optional<TransposePacker> transpose_packer_;
   std::optional<WindowPacker> window_packer_;
-  std::optional<ContractMicroKernels> micro_kernels_;
+  std::optional<GemmMicroKernels> micro_kernels_;
 
   llvm::Value* tile_ = nullptr;
   llvm::Value *column_block_ = nullptr, *row_block_ = nullptr;
@@ -527,7 +527,7 @@ class ContractEmitter {
   llvm::Value* tile_row_from_ = nullptr;  // first row of the whole tile; passes narrow row_from_
 };
 
-int64_t own_batches(const ContractPlan& plan, uint32_t shared) {
+int64_t own_batches(const GemmPlan& plan, uint32_t shared) {
   int64_t batches = 1;
   for (const auto& var : plan.batch.vars) {
     const auto& vars = plan.statement.vars;
@@ -537,44 +537,44 @@ int64_t own_batches(const ContractPlan& plan, uint32_t shared) {
   return batches;
 }
 
-InnerContract::InnerContract(KernelContext& context, const ContractPlan& plan)
-    : emitter_(std::make_unique<ContractEmitter>(context, plan)),
+InnerGemm::InnerGemm(KernelContext& context, const GemmPlan& plan)
+    : emitter_(std::make_unique<GemmEmitter>(context, plan)),
       batches_(own_batches(plan, context.kernel.shared)) {
   emitter_->prepare();
 }
-InnerContract::~InnerContract() = default;
-InnerContract::InnerContract(InnerContract&&) noexcept = default;
+InnerGemm::~InnerGemm() = default;
+InnerGemm::InnerGemm(InnerGemm&&) noexcept = default;
 
-void InnerContract::emit(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* fresh) {
+void InnerGemm::emit(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* fresh) {
   emitter_->emit(point, batches_, row_from, row_to, fresh);
 }
-void InnerContract::emit_columns(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to,
-                                 llvm::Value* column_from, llvm::Value* column_to, llvm::Value* new_rows) {
+void InnerGemm::emit_columns(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to,
+                             llvm::Value* column_from, llvm::Value* column_to, llvm::Value* new_rows) {
   emitter_->emit_columns(point, row_from, row_to, column_from, column_to, new_rows);
 }
-void InnerContract::begin_sums(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to) {
+void InnerGemm::begin_sums(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to) {
   emitter_->begin_sums(point, row_from, row_to);
 }
-void InnerContract::ask_ahead(llvm::Value* point, llvm::Value* number, bool by_depth) {
-  emitter_->ask_ahead(point, number, by_depth);
+void InnerGemm::prefetch_ahead(llvm::Value* point, llvm::Value* number, bool by_depth) {
+  emitter_->prefetch_ahead(point, number, by_depth);
 }
-void InnerContract::add_pass(llvm::Value* depth_from) { emitter_->add_pass(depth_from); }
-llvm::Value* InnerContract::sums_of(llvm::Value* row, llvm::Value* panel) {
+void InnerGemm::add_pass(llvm::Value* depth_from) { emitter_->add_pass(depth_from); }
+llvm::Value* InnerGemm::sums_of(llvm::Value* row, llvm::Value* panel) {
   return emitter_->sums_of(row, panel);
 }
-void InnerContract::finish_sums() { emitter_->finish_sums(); }
+void InnerGemm::finish_sums() { emitter_->finish_sums(); }
 
-bool can_emit_contract(const Target& target, const loop::Kernel& kernel, const ContractConfig& config) {
+bool can_emit_gemm(const Target& target, const loop::Kernel& kernel, const GemmConfig& config) {
   auto copy = kernel;
-  return plan_contract(target, copy, false, config).has_value();
+  return plan_gemm(target, copy, false, config).has_value();
 }
 
-ContractShape emit_contract(KernelContext& context, const ContractConfig& config) {
-  auto plan = plan_contract(context.target, context.kernel, false, config);
+GemmShape emit_gemm(KernelContext& context, const GemmConfig& config) {
+  auto plan = plan_gemm(context.target, context.kernel, false, config);
   if (plan->winograd)
     emit_winograd(context, *plan);
   else
-    ContractEmitter(context, *plan).emit();
+    GemmEmitter(context, *plan).emit();
   return {plan->tasks(), 1};
 }
 

@@ -9,18 +9,18 @@
 
 namespace ferrite::emitter {
 
-class ContractEmitter;
+class GemmEmitter;
 
 /// The number of batch entries that the statement computes at each point of the shared loops.
-int64_t own_batches(const ContractPlan& plan, uint32_t shared);
+int64_t own_batches(const GemmPlan& plan, uint32_t shared);
 
-class InnerContract {
+class InnerGemm {
  public:
   /// Reserves workspace and emits the micro-kernels. Construct it at an insert point that dominates every
-  /// emit(). Keeps references; the plan must come from plan_contract_inside().
-  InnerContract(KernelContext& context, const ContractPlan& plan);
-  ~InnerContract();
-  InnerContract(InnerContract&&) noexcept;
+  /// emit(). Keeps references; the plan must come from plan_gemm_inside().
+  InnerGemm(KernelContext& context, const GemmPlan& plan);
+  ~InnerGemm();
+  InnerGemm(InnerGemm&&) noexcept;
 
   /// Computes the rows [row_from, row_to), at most plan.tile_rows, at point number `point` of the shared
   /// loops that enclose the rows. `fresh`: the worker has not emitted rows of this point yet, so the columns
@@ -42,13 +42,13 @@ class InnerContract {
   void finish_sums();
   /// Prefetches the contiguous elements of the column operand at one column, or at one depth step, if there
   /// are any.
-  void ask_ahead(llvm::Value* point, llvm::Value* number, bool by_depth);
+  void prefetch_ahead(llvm::Value* point, llvm::Value* number, bool by_depth);
   /// A row's sums for the plan.block_columns() columns from `panel` on; `panel` is a multiple of that number,
   /// and the sums are aligned to a vector.
   llvm::Value* sums_of(llvm::Value* row, llvm::Value* panel);
 
  private:
-  std::unique_ptr<ContractEmitter> emitter_;
+  std::unique_ptr<GemmEmitter> emitter_;
   int64_t batches_ = 1;  ///< batch entries of the statement at each point
 };
 

@@ -15,10 +15,10 @@ namespace {
 /// multiplied with them.
 class MicroEmitter {
  public:
-  MicroEmitter(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* asked)
+  MicroEmitter(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* prefetch_distance)
       : b_(builder),
         shape_(shape),
-        asked_(asked),
+        prefetch_distance_(prefetch_distance),
         vector_(llvm::FixedVectorType::get(shape.accumulator, shape.lanes)) {}
 
   /// `accumulators` holds rows * vectors values and is updated in place; `step` is relative to both pointers.
@@ -51,17 +51,17 @@ class MicroEmitter {
 
  private:
   llvm::Value* columns_at(llvm::Value* columns, int64_t step, int v) {
-    if (asked_ && v == 0) {
+    if (prefetch_distance_ && v == 0) {
       auto* place = at(shape_.column_type, columns, step * shape_.column_step);
-      KernelContext::prefetch(b_, b_.CreateGEP(b_.getInt8Ty(), place, asked_), false,
+      KernelContext::prefetch(b_, b_.CreateGEP(b_.getInt8Ty(), place, prefetch_distance_), false,
                               KernelContext::Level::second);
     }
-    if (shape_.ahead > 0) ask(columns, (step + shape_.ahead) * shape_.column_step, v);
+    if (shape_.ahead > 0) prefetch(columns, (step + shape_.ahead) * shape_.column_step, v);
     return load_columns(at(shape_.column_type, columns, step * shape_.column_step + v * shape_.lanes), v);
   }
   /// Prefetches the vector's cache line, once per line. The last steps prefetch past the operand, which is
   /// harmless.
-  void ask(llvm::Value* columns, int64_t element, int v) {
+  void prefetch(llvm::Value* columns, int64_t element, int v) {
     const int64_t bytes = static_cast<int64_t>(shape_.column_type->getScalarSizeInBits()) / 8,
                   first = v * shape_.lanes * bytes;
     // An earlier vector of this step lies in the same line.
@@ -126,7 +126,7 @@ class MicroEmitter {
 
   llvm::IRBuilder<>& b_;
   const MicroShape& shape_;
-  llvm::Value* const asked_;
+  llvm::Value* const prefetch_distance_;
   llvm::FixedVectorType* vector_;
 };
 
@@ -154,15 +154,15 @@ namespace {
 class DepthEmitter {
  public:
   DepthEmitter(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
-               llvm::Value* asked)
-      : builder_(builder), function_(function), shape_(shape), micro_(builder, shape, asked) {}
+               llvm::Value* prefetch_distance)
+      : builder_(builder), function_(function), shape_(shape), micro_(builder, shape, prefetch_distance) {}
 
   void emit(const MicroStart& start, std::vector<llvm::Value*>& sums) {
-    if (!start.turns) {
+    if (!start.trips) {
       emit(0, start.rows, start.columns, sums);
       return;
     }
-    turns(start.turns, shape_.loops[0].row_step, start.rows, start.columns, sums,
+    trips(start.trips, shape_.loops[0].row_step, start.rows, start.columns, sums,
           [&](llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& inner) {
             return emit(1, rows, columns, inner);
           });
@@ -173,7 +173,7 @@ class DepthEmitter {
   llvm::Value* emit(size_t level, llvm::Value* row, llvm::Value* column, std::vector<llvm::Value*>& sums) {
     if (level < shape_.loops.size()) {
       const auto& loop = shape_.loops[level];
-      return turns(loop.turns, loop.row_step, row, column, sums,
+      return trips(loop.trips, loop.row_step, row, column, sums,
                    [&](llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& inner) {
                      return emit(level + 1, rows, columns, inner);
                    });
@@ -184,7 +184,7 @@ class DepthEmitter {
       return straight(shape_.depth, row, column, sums);
     const int64_t unroll = count >= 12 ? 1 : count >= 6 ? 2 : 4;
     const int64_t whole = shape_.depth / unroll;
-    column = turns(whole, unroll * shape_.row_step, row, column, sums,
+    column = trips(whole, unroll * shape_.row_step, row, column, sums,
                    [&](llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& inner) {
                      return straight(unroll, rows, columns, inner);
                    });
@@ -199,25 +199,25 @@ class DepthEmitter {
   }
 
   template <class Body>
-  llvm::Value* turns(int64_t count, int64_t row_step, llvm::Value* row, llvm::Value* column,
+  llvm::Value* trips(int64_t count, int64_t row_step, llvm::Value* row, llvm::Value* column,
                      std::vector<llvm::Value*>& sums, Body&& body) {
     if (count == 0) return column;
     if (count == 1) return body(row, column, sums);
-    return turns(builder_.getInt64(count), row_step, row, column, sums, body);
+    return trips(builder_.getInt64(count), row_step, row, column, sums, body);
   }
 
   /// A loop of at least one iteration.
   template <class Body>
-  llvm::Value* turns(llvm::Value* count, int64_t row_step, llvm::Value* row, llvm::Value* column,
+  llvm::Value* trips(llvm::Value* count, int64_t row_step, llvm::Value* row, llvm::Value* column,
                      std::vector<llvm::Value*>& sums, Body&& body) {
     auto* before = builder_.GetInsertBlock();
     auto* loop = llvm::BasicBlock::Create(builder_.getContext(), "depth", function_);
     builder_.CreateBr(loop);
     builder_.SetInsertPoint(loop);
-    auto* turn = builder_.CreatePHI(builder_.getInt64Ty(), 2);
+    auto* trip = builder_.CreatePHI(builder_.getInt64Ty(), 2);
     auto* rows = builder_.CreatePHI(builder_.getPtrTy(), 2);
     auto* columns = builder_.CreatePHI(builder_.getPtrTy(), 2);
-    turn->addIncoming(count, before);
+    trip->addIncoming(count, before);
     rows->addIncoming(row, before);
     columns->addIncoming(column, before);
     std::vector<llvm::PHINode*> phis(sums.size());
@@ -228,10 +228,10 @@ class DepthEmitter {
     }
     auto* next_column = body(rows, columns, sums);
     auto* next_row = micro_.at(shape_.row_type, rows, row_step);
-    auto* next_turn = builder_.CreateSub(turn, builder_.getInt64(1));
+    auto* next_turn = builder_.CreateSub(trip, builder_.getInt64(1));
     auto* last = builder_.GetInsertBlock();
     for (size_t s = 0; s < sums.size(); ++s) phis[s]->addIncoming(sums[s], last);
-    turn->addIncoming(next_turn, last);
+    trip->addIncoming(next_turn, last);
     rows->addIncoming(next_row, last);
     columns->addIncoming(next_column, last);
     auto* done = llvm::BasicBlock::Create(builder_.getContext(), "done", function_);
@@ -262,16 +262,16 @@ llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, ll
   return function;
 }
 
-llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted, bool asks) {
+llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted, bool prefetches) {
   std::vector<llvm::Type*> parameters(3, llvm::PointerType::get(context, 0));
-  parameters.insert(parameters.end(), size_t{counted} + size_t{asks}, llvm::Type::getInt64Ty(context));
+  parameters.insert(parameters.end(), size_t{counted} + size_t{prefetches}, llvm::Type::getInt64Ty(context));
   return llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
 }
 
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                const llvm::AttributeList& attributes) {
-  auto* function =
-      micro_function(module, name, micro_type(module.getContext(), shape.counted, shape.asks), attributes);
+  auto* function = micro_function(
+      module, name, micro_type(module.getContext(), shape.counted, shape.prefetches), attributes);
   for (auto& argument : function->args())
     if (argument.getType()->isPointerTy()) argument.addAttr(llvm::Attribute::NoAlias);
   return function;
@@ -285,7 +285,7 @@ std::vector<llvm::Value*> zero_sums(const MicroShape& shape) {
 
 void add_products(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
                   const MicroStart& start, std::vector<llvm::Value*>& sums) {
-  DepthEmitter(builder, function, shape, start.asked).emit(start, sums);
+  DepthEmitter(builder, function, shape, start.prefetch_distance).emit(start, sums);
 }
 
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
@@ -295,7 +295,7 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
   auto* tile = function->getArg(2);
   const MicroStart start{function->getArg(0), function->getArg(1),
                          shape.counted ? function->getArg(3) : nullptr,
-                         shape.asks ? function->getArg(shape.counted ? 4 : 3) : nullptr};
+                         shape.prefetches ? function->getArg(shape.counted ? 4 : 3) : nullptr};
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);
   llvm::IRBuilder<> builder(entry);

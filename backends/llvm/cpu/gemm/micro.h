@@ -14,7 +14,7 @@ class KernelContext;
 /// A loop around the innermost depth loop: its trip count, and its step in the rows. The column pointer
 /// simply continues.
 struct MicroLoop {
-  int64_t turns = 1, row_step = 0;
+  int64_t trips = 1, row_step = 0;
 };
 
 /// One register block of a contraction: tile[r][c] = sum over k of rows[r, k] * columns[k, c], accumulated in
@@ -41,9 +41,9 @@ struct MicroShape {
   int dots = 1;               ///< columns that a dot-product kernel computes in parallel
   /// Prefetch distance if > 0: in depth steps, or in elements along k for dot products.
   int64_t ahead = 0;
-  bool asks = false;        ///< the prefetch distance from each step's columns is an argument
-  int64_t asked_lines = 1;  ///< lines prefetched per step of k, or per AMX tile of the depth
-  int64_t tile_stride = 0;  ///< from row to row of the tile, in accumulators
+  bool prefetches = false;       ///< the prefetch distance from each step's columns is an argument
+  int64_t prefetched_lines = 1;  ///< lines prefetched per step of k, or per AMX tile of the depth
+  int64_t tile_stride = 0;       ///< from row to row of the tile, in accumulators
 };
 
 /// Converts a loaded scalar or vector to `accumulator`, f32 or f64, without loss. i16 holds bf16.
@@ -53,10 +53,11 @@ llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::T
 llvm::Value* multiply_add(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* a, llvm::Value* b,
                           llvm::Value* sum);
 
-/// Where a micro-kernel starts reading. `turns`: the trip count of the outermost loop if it is counted, else
-/// null. `asked`: bytes from each step's columns to the prefetched line if there are any, else null.
+/// Where a micro-kernel starts reading. `trips`: the trip count of the outermost loop if it is counted, else
+/// null. `prefetch_distance`: bytes from each step's columns to the prefetched line if there are any, else
+/// null.
 struct MicroStart {
-  llvm::Value *rows = nullptr, *columns = nullptr, *turns = nullptr, *asked = nullptr;
+  llvm::Value *rows = nullptr, *columns = nullptr, *trips = nullptr, *prefetch_distance = nullptr;
 };
 
 /// Adds the products to the sums of a register block, row by row, at the builder's insert point in
@@ -76,8 +77,8 @@ llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, ll
                                const llvm::AttributeList& attributes);
 
 /// `void (ptr rows, ptr columns, ptr tile)`, followed by i64 arguments: the trip count if `counted`, and the
-/// prefetch distance if `asks` (see MicroStart).
-llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted, bool asks);
+/// prefetch distance if `prefetches` (see MicroStart).
+llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted, bool prefetches);
 /// An internal function of the type for this shape, without a body.
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                const llvm::AttributeList& attributes);
@@ -86,7 +87,7 @@ llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, co
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                   const llvm::AttributeList& attributes);
 
-/// `void (ptr rows, ptr columns, ptr tile, i64 turns)`: computes `turns` register blocks, each shape.vectors
+/// `void (ptr rows, ptr columns, ptr tile, i64 trips)`: computes `trips` register blocks, each shape.vectors
 /// to the right of the previous one. The rows * depth elements of the row operand stay in registers. Adds to
 /// the sums in the tile.
 llvm::Function* emit_run_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
@@ -98,12 +99,12 @@ llvm::Function* emit_dot_kernel(llvm::Module& module, const llvm::Twine& name, c
                                 const llvm::AttributeList& attributes);
 
 /// Geometry of one AMX tile register: 16 rows of 64 bytes, that is 32 bf16 elements or 16 sums per row.
-constexpr int matrix_tile_rows = 16, matrix_tile_bytes = 64, matrix_tile_depth = 32;
+constexpr int amx_tile_rows = 16, amx_tile_bytes = 64, amx_tile_depth = 32;
 
 /// A micro-kernel for bf16 on AMX tile registers: at most two row tiles and two column tiles, a depth of
 /// whole tiles, and at most one loop around it. Rows are contiguous along k. A panel interleaves two steps of
 /// k for each column; column_step counts one of them.
-llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
-                                 const llvm::AttributeList& attributes);
+llvm::Function* emit_amx_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
+                                const llvm::AttributeList& attributes);
 
 }  // namespace ferrite::emitter

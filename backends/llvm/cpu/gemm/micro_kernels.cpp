@@ -7,9 +7,8 @@
 
 namespace ferrite::emitter {
 
-ContractMicroKernels::ContractMicroKernels(KernelContext& context, const ContractPlan& plan,
-                                           ContractFinish& finish, int64_t row_row, int64_t column_step,
-                                           int64_t tile_stride)
+GemmMicroKernels::GemmMicroKernels(KernelContext& context, const GemmPlan& plan, GemmEpilogue& finish,
+                                   int64_t row_row, int64_t column_step, int64_t tile_stride)
     : context_(context),
       builder_(context.builder),
       plan_(plan),
@@ -22,7 +21,7 @@ ContractMicroKernels::ContractMicroKernels(KernelContext& context, const Contrac
 }
 
 /// One micro-kernel for each combination of full or last row block and full or last column panel that occurs.
-void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
+void GemmMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
   MicroShape shape;
   shape.lanes = plan_.lanes;
   shape.depth = depth;
@@ -49,8 +48,8 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
     shape.column_stride = plan_.column.stride;
   }
   shape.ahead = plan_.ahead;
-  shape.asks = plan_.asks_panels;
-  shape.asked_lines = lines_asked(plan_);
+  shape.prefetches = plan_.prefetches_panels;
+  shape.prefetched_lines = lines_prefetched(plan_);
   const auto attributes = micro_attributes(context_);
   const int64_t rest_rows = plan_.line_rows() % plan_.block_rows;
   const int64_t rest_columns = plan_.columns.extent % plan_.block_columns();
@@ -88,7 +87,7 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
                                     attributes);
         continue;
       }
-      const auto emit = plan_.matrix_tiles                  ? emit_tile_kernel
+      const auto emit = plan_.amx                           ? emit_amx_kernel
                         : plan_.dots > 0                    ? emit_dot_kernel
                         : plan_.whole_runs && !last_columns ? emit_run_kernel
                                                             : emit_micro_kernel;
@@ -97,7 +96,7 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
 }
 
 /// Sets the loops with which the micro-kernel traverses the windows inside the copy of a task's lines.
-void ContractMicroKernels::walk_window(MicroShape& shape) const {
+void GemmMicroKernels::walk_window(MicroShape& shape) const {
   const auto& window = *plan_.window;
   const int64_t line = window.across() * row_row_;
   shape.counted = window.skips_lines;
@@ -111,7 +110,7 @@ void ContractMicroKernels::walk_window(MicroShape& shape) const {
     shape.depth = window.place_taps;
     shape.row_step = row_row_;
     // The channels of a position are whole AMX tiles, and adjacent positions are contiguous.
-  } else if (plan_.matrix_tiles) {
+  } else if (plan_.amx) {
     shape.loops = {{window.line_taps, line}};
     shape.depth = window.place_taps * window.channels;
     shape.row_step = 1;
@@ -122,7 +121,7 @@ void ContractMicroKernels::walk_window(MicroShape& shape) const {
   }
 }
 
-llvm::Value* ContractMicroKernels::at(llvm::Value* row, llvm::Value* column, llvm::Value* depth_from) {
+llvm::Value* GemmMicroKernels::at(llvm::Value* row, llvm::Value* column, llvm::Value* depth_from) {
   auto among = [&](llvm::Value* whole, llvm::Value* last, llvm::Value* position, int64_t size,
                    int64_t extent) {
     if (whole == last || !last) return whole;

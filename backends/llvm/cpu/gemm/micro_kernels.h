@@ -8,15 +8,15 @@
 
 namespace ferrite::emitter {
 
-class ContractFinish;
+class GemmEpilogue;
 
-class ContractMicroKernels {
+class GemmMicroKernels {
  public:
   /// Emits the micro-kernels. Keeps references. Distances in elements: `row_row` from one outer coordinate of
   /// a packed row block to the next, `column_step` from the columns at k to those at k + 1, `tile_stride`
   /// from one row of sums to the next.
-  ContractMicroKernels(KernelContext& context, const ContractPlan& plan, ContractFinish& finish,
-                       int64_t row_row, int64_t column_step, int64_t tile_stride);
+  GemmMicroKernels(KernelContext& context, const GemmPlan& plan, GemmEpilogue& finish, int64_t row_row,
+                   int64_t column_step, int64_t tile_stride);
 
   /// The micro-kernel for the register block at (row, column) and the pass from `depth_from` on, selected by
   /// the remaining rows, columns and depth.
@@ -30,8 +30,8 @@ class ContractMicroKernels {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  const ContractPlan& plan_;
-  ContractFinish& finish_;
+  const GemmPlan& plan_;
+  GemmEpilogue& finish_;
   int64_t row_row_, column_step_, tile_stride_;
   MicroKernels micro_[2] = {};  // for a full pass over the depth, and for a shorter last pass
 };

@@ -18,7 +18,7 @@ bool is_even(const loop::Statement& statement, index::Pool& pool, index::Symbol 
   return true;
 }
 
-loop::Statement pack_statement(const ContractPlan& plan, const Operand& operand, index::Pool& pool) {
+loop::Statement pack_statement(const GemmPlan& plan, const Operand& operand, index::Pool& pool) {
   const std::array roots{operand.value};
   auto kept = keep_operations(plan.statement, needed_operations(plan.statement, pool, roots), false);
   kept.reductions.clear();
@@ -45,7 +45,7 @@ loop::Statement split_inner(loop::Statement statement, index::Pool& pool, const 
 }
 
 /// The statement that computes the operand, over the flat coordinates of columns and depth.
-loop::Statement flat_statement(const ContractPlan& plan, const Operand& operand, index::Pool& pool) {
+loop::Statement flat_statement(const GemmPlan& plan, const Operand& operand, index::Pool& pool) {
   auto statement = pack_statement(plan, operand, pool);
   Replacements replacements;
   for (const auto* axis : {&plan.columns, &plan.depth})
@@ -73,13 +73,13 @@ void each_vector(KernelContext& context, llvm::Value* from, llvm::Value* to, uns
 
 }  // namespace
 
-BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand,
+BlockPacker::BlockPacker(KernelContext& context, const GemmPlan& plan, const Operand& operand,
                          const Axis& outer, const Axis& inner)
     : BlockPacker(context, plan, pack_statement(plan, operand, context.kernel.pool),
                   operand.dtype == plan.accumulator ? operand.value : operand.load, operand.dtype, outer,
                   inner) {}
 
-BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const loop::Statement& statement,
+BlockPacker::BlockPacker(KernelContext& context, const GemmPlan& plan, const loop::Statement& statement,
                          loop::OpId value, DType dtype, const Axis& outer, const Axis& inner)
     : context_(context),
       plan_(plan),
@@ -194,7 +194,7 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
   });
 }
 
-TransposePacker::TransposePacker(KernelContext& context, const ContractPlan& plan)
+TransposePacker::TransposePacker(KernelContext& context, const GemmPlan& plan)
     : context_(context),
       plan_(plan),
       statement_(flat_statement(plan, plan.column, context.kernel.pool)),

@@ -33,11 +33,11 @@ void store_zeros(KernelContext& context, llvm::Type* element, int lanes, llvm::V
 /// operands, transposed ones. Vectors run along the inner axis.
 class BlockPacker {
  public:
-  BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand, const Axis& outer,
+  BlockPacker(KernelContext& context, const GemmPlan& plan, const Operand& operand, const Axis& outer,
               const Axis& inner);
   /// Packs the value of operation `value` of a statement over the batch variables and the two axes. `dtype`:
   /// the type of the sums, or the type that the operation, then a load, has in memory.
-  BlockPacker(KernelContext& context, const ContractPlan& plan, const loop::Statement& statement,
+  BlockPacker(KernelContext& context, const GemmPlan& plan, const loop::Statement& statement,
               loop::OpId value, DType dtype, const Axis& outer, const Axis& inner);
 
   /// Emits the packing of one block of batch entry `batch`.
@@ -53,7 +53,7 @@ class BlockPacker {
   void pack_chunk(const Point& point, const PackedBlock& block, llvm::Value* outer, llvm::Value* column);
 
   KernelContext& context_;
-  const ContractPlan& plan_;
+  const GemmPlan& plan_;
   loop::OpId value_;
   DType dtype_;
   const Axis &outer_, &inner_;
@@ -68,7 +68,7 @@ class BlockPacker {
 class WindowPacker {
  public:
   /// Keeps references; the plan has a window with a region.
-  WindowPacker(KernelContext& context, const ContractPlan& plan);
+  WindowPacker(KernelContext& context, const GemmPlan& plan);
 
   /// Emits the copy of the position lines [y_from, y_to) of batch entry `batch` to `data`. Each row has
   /// `pitch` elements of the plan's row type: one row per position, or, if planar, one per channel of a line.
@@ -84,7 +84,7 @@ class WindowPacker {
   llvm::Value* at(llvm::Value* data, llvm::Value* element);
 
   KernelContext& context_;
-  const ContractPlan& plan_;
+  const GemmPlan& plan_;
   const Window& window_;
   BodyEmitter body_;
   llvm::Type* element_;
@@ -97,7 +97,7 @@ class WindowPacker {
 class TransposePacker {
  public:
   /// Keeps references.
-  TransposePacker(KernelContext& context, const ContractPlan& plan);
+  TransposePacker(KernelContext& context, const GemmPlan& plan);
 
   /// Emits the packing of one block of batch entry `batch`: whole vectors of columns, with the depth rounded
   /// up to a multiple of the lanes.
@@ -105,7 +105,7 @@ class TransposePacker {
 
  private:
   KernelContext& context_;
-  const ContractPlan& plan_;
+  const GemmPlan& plan_;
   loop::Statement statement_;
   BodyEmitter body_;
 };

@@ -19,17 +19,17 @@ using loop::none;
 /// Builds the plan step by step; a step returns false if the emitter does not handle the kernel.
 class Planner {
  public:
-  Planner(const Target& target, loop::Kernel& kernel, bool assume_packed, const ContractConfig& config)
+  Planner(const Target& target, loop::Kernel& kernel, bool assume_packed, const GemmConfig& config)
       : target_(target),
         kernel_(kernel),
         pool_(kernel.pool),
         assume_packed_(assume_packed),
         config_(config) {}
 
-  std::optional<ContractPlan> plan() { return merge() ? finish_plan() : std::nullopt; }
+  std::optional<GemmPlan> plan() { return merge() ? finish_plan() : std::nullopt; }
 
   /// The plan for a GPU, whose blocks cover all rows and columns.
-  std::optional<ContractPlan> plan_of_grid() {
+  std::optional<GemmPlan> plan_of_grid() {
     windows_ = false;
     if (!merge() || !find_product() || !find_stores() || !classify()) return std::nullopt;
     if (sides_[0].vars.empty() || sides_[1].vars.empty()) return std::nullopt;
@@ -54,7 +54,7 @@ class Planner {
   }
 
   /// The plan of one statement that shares loops with others.
-  std::optional<ContractPlan> plan_inside(size_t statement) {
+  std::optional<GemmPlan> plan_inside(size_t statement) {
     plan_.statement = kernel_.statements[statement];
     if (plan_.statement.kind != FE_STATEMENT_CONTRACT || plan_.statement.reductions.size() != 1 ||
         !plan_.statement.carries.empty())
@@ -73,13 +73,13 @@ class Planner {
     return true;
   }
 
-  std::optional<ContractPlan> finish_plan() {
+  std::optional<GemmPlan> finish_plan() {
     if (!find_product() || !find_stores() || !classify()) return std::nullopt;
     make_axes();
     if (!reach_rows() || !reach_columns()) return std::nullopt;
     if (config_.winograd && !(plan_.winograd = find_winograd(plan_))) return std::nullopt;
-    plan_.matrix_tiles = has_matrix_tiles();
-    if (plan_.matrix_tiles)
+    plan_.amx = uses_amx();
+    if (plan_.amx)
       plan_.row.dtype = bf16;
     else if (plan_.dots == 0)
       widen();
@@ -522,10 +522,10 @@ class Planner {
 
   /// Whether AMX tile registers can compute it: bf16 rows along the depth, or windows whose channels fill
   /// whole tiles of the depth, and bf16 columns packed for AMX.
-  bool has_matrix_tiles() const {
+  bool uses_amx() const {
     constexpr int64_t least_rows = 8;  // fewer rows are bound by memory anyway
     constexpr int64_t least_places = 4;
-    if (!target_.matrix_tiles || plan_.winograd || config_.rows != 0 || plan_.accumulator != f32 ||
+    if (!target_.amx || plan_.winograd || config_.rows != 0 || plan_.accumulator != f32 ||
         plan_.column.access != Access::constant || plan_.column.dtype != bf16 ||
         plan_.rows.extent < least_rows || plan_.depth.extent == 0)
       return false;
@@ -534,12 +534,12 @@ class Planner {
       const bool along =
           row.access == Access::direct ? row.step == 1 : row.access == Access::block && row.depth_inside;
       return along && row.load != none && op(row.load).dtype == bf16 &&
-             plan_.depth.extent % matrix_tile_depth == 0;
+             plan_.depth.extent % amx_tile_depth == 0;
     }
     const auto& window = *plan_.window;
     return window.region && !window.planar && !plan_.channelwise && window.places >= least_places &&
            window.load != none && window.statement.ops[window.load].dtype == bf16 &&
-           window.channels % matrix_tile_depth == 0;
+           window.channels % amx_tile_depth == 0;
   }
 
   /// Each packed buffer must be the operand it was packed for, with the layout that this plan proposes.
@@ -566,28 +566,27 @@ class Planner {
   loop::Kernel& kernel_;
   index::Pool& pool_;
   bool assume_packed_;
-  const ContractConfig config_;
+  const GemmConfig config_;
   bool windows_ = true;        ///< rows may be windows
   std::ptrdiff_t shared_ = 0;  ///< loops shared with other statements; 0: the kernel is this contraction
-  ContractPlan plan_;
+  GemmPlan plan_;
   Side sides_[2];  // rows, columns
   std::vector<loop::Var> batch_, depth_;
 };
 
 }  // namespace
 
-std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed,
-                                          const ContractConfig& config) {
+std::optional<GemmPlan> plan_gemm(const Target& target, loop::Kernel& kernel, bool assume_packed,
+                                  const GemmConfig& config) {
   return Planner(target, kernel, assume_packed, config).plan();
 }
 
-std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Kernel& kernel, size_t statement,
-                                                 const ContractConfig& config) {
+std::optional<GemmPlan> plan_gemm_inside(const Target& target, loop::Kernel& kernel, size_t statement,
+                                         const GemmConfig& config) {
   return Planner(target, kernel, false, config).plan_inside(statement);
 }
 
-std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel,
-                                                  bool assume_packed) {
+std::optional<GemmPlan> plan_gemm_for_gpu(const Target& target, loop::Kernel& kernel, bool assume_packed) {
   return Planner(target, kernel, assume_packed, {}).plan_of_grid();
 }
 

@@ -56,15 +56,15 @@ struct Window {
   /// Rows of the copy per line of positions.
   int64_t across() const { return planar ? channels : width(); }
   /// The fraction of all lines' taps that lie inside the region.
-  double share_of_taps() const;
+  double tap_fraction() const;
 };
 
 /// Winograd blocks of a convolution's results (winograd.h). The window is then rounded up to whole blocks;
 /// the plan's rows and columns are not.
 struct Winograd {
   int64_t lines = 1, places = 1;  ///< Winograd blocks in each direction
-  int64_t tile_lines = 1;         ///< block lines of a task
-  int64_t tiles_at_once = 1;      ///< blocks whose products are in the workspace at the same time
+  int64_t block_lines = 1;        ///< block lines of a task
+  int64_t blocks_at_once = 1;     ///< blocks whose products are in the workspace at the same time
 };
 
 /// How the micro-kernel reaches an operand.
@@ -91,7 +91,7 @@ struct Operand {
   bool transposed = false;
 };
 
-struct ContractPlan {
+struct GemmPlan {
   loop::Statement statement;  ///< all statements merged into one, with addresses in place of indices
   /// A load that gets the value of an earlier operation, rounded as a store to memory of `dtype` would round
   /// it.
@@ -105,10 +105,10 @@ struct ContractPlan {
   std::optional<Window> window;  ///< if the rows are read through windows
   std::optional<Winograd> winograd;
   /// Bf16 rows and columns are multiplied with AMX tile registers; windows are copied as bf16.
-  bool matrix_tiles = false;
+  bool amx = false;
   /// The next panel of columns is prefetched while this one is multiplied: each row block prefetches some
   /// lines per depth step.
-  bool asks_panels = false;
+  bool prefetches_panels = false;
   /// columns are read in place, and successive depth steps are about a page or more apart
   bool far_columns = false;
   /// Far columns are read in memory order, a few depth steps in parallel, instead of panel by panel.
@@ -151,7 +151,7 @@ struct ContractPlan {
   int64_t line_rows() const { return window ? window->places : rows.extent; }
   int64_t block_columns() const { return static_cast<int64_t>(block_vectors) * lanes; }
   /// The fraction of all lines' depth steps that is not skipped.
-  double share_of_steps() const { return window && window->skips_lines ? window->share_of_taps() : 1; }
+  double step_fraction() const { return window && window->skips_lines ? window->tap_fraction() : 1; }
   bool deep() const { return depth_tile < depth.extent; }
   int64_t rows_at_once() const { return near_rows > 0 ? std::min(near_rows, tile_rows) : tile_rows; }
   int64_t tasks() const { return batch.extent * row_tiles * column_tiles; }
@@ -159,33 +159,32 @@ struct ContractPlan {
 
 /// Returns the plan, or nullopt if this emitter does not handle the kernel as a contraction, or if the
 /// registers do not hold the register block that `config` requests. `assume_packed` plans as if each layout
-/// in contract_options() were granted. Makes the kernel's strided buffers one-dimensional.
-std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed,
-                                          const ContractConfig& config = {});
+/// in gemm_options() were granted. Makes the kernel's strided buffers one-dimensional.
+std::optional<GemmPlan> plan_gemm(const Target& target, loop::Kernel& kernel, bool assume_packed,
+                                  const GemmConfig& config = {});
 
 /// Plans one contract statement that shares loops with other statements, which run between its row blocks.
 /// The rows are the values of the last shared variable; the other shared variables lead the batch. Returns
 /// nullopt if the statement is no product of rows and columns in these loops, or if an operand is packed. The
 /// caller sets `tile_rows` to a multiple of the register block's rows. Makes the kernel's strided buffers
 /// one-dimensional; make_addresses() must have run on all other statements.
-std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Kernel& kernel, size_t statement,
-                                                 const ContractConfig& config = {});
+std::optional<GemmPlan> plan_gemm_inside(const Target& target, loop::Kernel& kernel, size_t statement,
+                                         const GemmConfig& config = {});
 
 /// The part of a plan that does not depend on how a GPU computes it: the statement, the axes, the factor with
 /// the rows, the type of the sums. Returns nullopt if the kernel is no product of rows and columns.
 /// `assume_packed`: constants that are contiguous along neither the depth nor the rows or columns count as
 /// packed. Makes all buffers of the kernel one-dimensional, packed ones included.
-std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel,
-                                                  bool assume_packed);
+std::optional<GemmPlan> plan_gemm_for_gpu(const Target& target, loop::Kernel& kernel, bool assume_packed);
 
 /// Stored dims of a constant operand. Columns: [batch][panel][k][column]; with AMX
 /// [batch][panel][k / 2][column][k % 2]; for Winograd blocks [batch][panel][product][channel][column].
 /// Rows, and columns with the layout of rows: [batch][row][k].
-std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns);
+std::vector<int64_t> packed_dims(const GemmPlan& plan, bool columns);
 
 /// The packed layouts of the plan's constants, in terms of the plan's statement before its accesses became
 /// addresses.
-std::vector<OperandLayout> layouts_of(const ContractPlan& plan, const loop::Statement& statement,
+std::vector<OperandLayout> layouts_of(const GemmPlan& plan, const loop::Statement& statement,
                                       index::Pool& pool);
 
 }  // namespace ferrite::emitter

@@ -66,7 +66,7 @@ class RunEmitter {
     for (int64_t k = 0; k < shape_.depth; ++k)
       for (int64_t v = 0; v < shape_.vectors; ++v) {
         auto* place = at(shape_.column_type, columns, k * shape_.column_step + v * shape_.lanes);
-        ask(place);
+        prefetch(place);
         auto* column = widen_float(b_, b_.CreateAlignedLoad(type, place, align_of(shape_.column_type)),
                                    shape_.accumulator);
         for (int64_t r = 0; r < shape_.rows; ++r) {
@@ -77,7 +77,7 @@ class RunEmitter {
     for (size_t s = 0; s < sums.size(); ++s) b_.CreateAlignedStore(sums[s], places[s], llvm::Align(bytes));
   }
   /// Prefetches the columns some steps later; the last steps prefetch past the operand, which is harmless.
-  void ask(llvm::Value* place) {
+  void prefetch(llvm::Value* place) {
     auto* later = b_.CreateConstGEP1_64(shape_.column_type, place,
                                         static_cast<uint64_t>(shape_.ahead * shape_.column_step));
     KernelContext::prefetch(b_, later, false, KernelContext::Level::second);

@@ -121,7 +121,7 @@ std::vector<bool> needed_operations(const loop::Statement& statement, index::Poo
 }
 
 std::vector<bool> stored_operations(const loop::Statement& statement, index::Pool& pool,
-                                    std::span<const ContractPlan::Forward> forwards) {
+                                    std::span<const GemmPlan::Forward> forwards) {
   std::vector<loop::OpId> roots;
   for (const auto& forward : forwards) roots.push_back(forward.source);
   for (const auto& store : statement.stores) {

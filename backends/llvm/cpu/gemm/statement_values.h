@@ -14,7 +14,7 @@ namespace ferrite::emitter {
 
 struct MergedStatement {
   loop::Statement statement;
-  std::vector<ContractPlan::Forward> forwards;
+  std::vector<GemmPlan::Forward> forwards;
 };
 
 /// Merges the kernel's statements into one. Requires that all others are maps over the parallel variables of
@@ -35,7 +35,7 @@ std::vector<bool> needed_operations(const loop::Statement& statement, index::Poo
 
 /// By operation: whether the stores need it, forwarded values included.
 std::vector<bool> stored_operations(const loop::Statement& statement, index::Pool& pool,
-                                    std::span<const ContractPlan::Forward> forwards);
+                                    std::span<const GemmPlan::Forward> forwards);
 
 /// Whether an operation that is set in `needed` depends on the variable through an index.
 bool depends_on(const loop::Statement& statement, index::Pool& pool, const std::vector<bool>& needed,

@@ -13,14 +13,14 @@ namespace {
 
 class Sizes {
  public:
-  Sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan)
+  Sizes(const Target& target, const GemmConfig& config, bool shared, GemmPlan& plan)
       : target_(target), config_(config), shared_(shared), plan_(plan) {}
 
   bool choose() {
     if (plan_.winograd) return choose_winograd();
     plan_.in_runs = plan_.far_columns && !shared_ && !plan_.window;
-    if (plan_.matrix_tiles) {
-      take_matrix_tiles();
+    if (plan_.amx) {
+      take_amx_tiles();
     } else if (plan_.dots == 0) {
       if (config_.rows == 0 && plan_.in_runs && plan_.rows.extent == 1)
         choose_whole_runs();
@@ -31,8 +31,8 @@ class Sizes {
     }
     choose_depth_tile();
     choose_tiles();
-    plan_.asks_panels = reads_panels_from_afar();
-    if (!plan_.asks_panels && reads_once_from_afar()) {
+    plan_.prefetches_panels = reads_panels_from_afar();
+    if (!plan_.prefetches_panels && reads_once_from_afar()) {
       constexpr int64_t bytes_ahead = 2048, bytes_ahead_of_several = 4096;
       const int64_t step = plan_.block_columns() * bits_of(plan_.column.dtype) / 8;
       plan_.ahead =
@@ -63,12 +63,12 @@ class Sizes {
   }
 
   /// Two by two AMX tiles. A tile multiplication takes as many cycles as the tile has rows.
-  void take_matrix_tiles() {
-    plan_.block_rows = 2 * matrix_tile_rows;
+  void take_amx_tiles() {
+    plan_.block_rows = 2 * amx_tile_rows;
     plan_.block_vectors = 2;
-    const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, matrix_tile_rows)); };
-    plan_.cycles = tiles(plan_.line_rows()) * tiles(plan_.columns.extent) * steps() * matrix_tile_rows /
-                   matrix_tile_depth;
+    const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, amx_tile_rows)); };
+    plan_.cycles =
+        tiles(plan_.line_rows()) * tiles(plan_.columns.extent) * steps() * amx_tile_rows / amx_tile_depth;
   }
 
   /// Registers hold the sums, the columns of a step and a row's element. Without fused multiply-adds, some
@@ -84,7 +84,7 @@ class Sizes {
   /// networks, measured in 8 to 11 shapes each on a Xeon (bench/results/contraction-candidates.json): the
   /// chosen blocks are 3 % above the fastest ones; without this term they are 8 % above, and channelwise ones
   /// 10 %.
-  double of_piece() const {
+  double segment_overhead() const {
     constexpr double channelwise = 16, usual = 20, far_line = 2;
     constexpr int64_t most_lines = 16, long_depth = 512;
     if (plan_.channelwise) return channelwise;
@@ -116,8 +116,8 @@ class Sizes {
     if (rest_rows) total += static_cast<double>(full) * time(rest_rows, v);
     if (rest) total += static_cast<double>(full_rows) * time(r, rest);
     if (rest_rows && rest) total += time(rest_rows, rest);
-    const auto pieces = static_cast<double>(rows * ceil_div(vectors, v));
-    total += pieces * of_piece() / static_cast<double>(std::max<int64_t>(1, steps_of_line()));
+    const auto segments = static_cast<double>(rows * ceil_div(vectors, v));
+    total += segments * segment_overhead() / static_cast<double>(std::max<int64_t>(1, steps_of_line()));
     // Each further micro-kernel costs compile time.
     return total * (1.0 + 0.015 * ((rest_rows ? 2 : 1) * (rest ? 2 : 1) - 1));
   }
@@ -145,7 +145,7 @@ class Sizes {
   double steps() const {
     const auto steps = static_cast<double>(steps_of_line());
     const auto lines = static_cast<double>(plan_.batch.extent * (plan_.window ? plan_.window->lines : 1));
-    return steps * lines * plan_.share_of_steps();
+    return steps * lines * plan_.step_fraction();
   }
 
   /// Returns false if not even the Winograd blocks of one register block stay in the second-level cache.
@@ -157,10 +157,10 @@ class Sizes {
     const int64_t bytes = bits_of(plan_.accumulator) / 8;
     const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
     const auto depth = static_cast<double>(window.channels);
-    const double step = choose_block(tiling.tiles_at_once);
+    const double step = choose_block(tiling.blocks_at_once);
     const auto all_tiles = static_cast<double>(plan_.batch.extent * tiling.lines * tiling.places);
-    const double pieces = all_tiles / static_cast<double>(tiling.tiles_at_once);
-    const double blocks = static_cast<double>(ceil_div(tiling.tiles_at_once, plan_.block_rows) *
+    const double segments = all_tiles / static_cast<double>(tiling.blocks_at_once);
+    const double blocks = static_cast<double>(ceil_div(tiling.blocks_at_once, plan_.block_rows) *
                                               ceil_div(vectors, plan_.block_vectors));
     // Cycles per vector of a transform: a load, a few additions and a store, for inputs and for outputs.
     constexpr double of_vector = 3, of_block = 20;
@@ -171,7 +171,7 @@ class Sizes {
     const auto more_weights =
         static_cast<double>(weights * (winograd_products - winograd_taps * winograd_taps));
     plan_.cycles = static_cast<double>(winograd_products) *
-                       (pieces * (step * depth + of_block * blocks) + all_tiles * changes * of_vector) +
+                       (segments * (step * depth + of_block * blocks) + all_tiles * changes * of_vector) +
                    static_cast<double>(plan_.column.batch.extent) * more_weights / bytes_a_cycle;
     // Weights that come from memory are prefetched one page ahead.
     if (weights * winograd_products > target_.l2_bytes / 2)
@@ -199,18 +199,18 @@ class Sizes {
     int64_t most_lines = 1;
     while (most_lines < tiling.lines && fits(most_lines + 1)) ++most_lines;
     // Prefer a number of lines that divides all lines, unless it makes many more tasks.
-    tiling.tile_lines = ceil_div(tiling.lines, ceil_div(tiling.lines, most_lines));
+    tiling.block_lines = ceil_div(tiling.lines, ceil_div(tiling.lines, most_lines));
     for (int64_t lines = most_lines; lines * 2 > most_lines; --lines)
       if (tiling.lines % lines == 0) {
-        tiling.tile_lines = lines;
+        tiling.block_lines = lines;
         break;
       }
-    tiling.tiles_at_once = tiling.tile_lines * tiling.places;
-    if (!fits(tiling.tile_lines)) {
+    tiling.blocks_at_once = tiling.block_lines * tiling.places;
+    if (!fits(tiling.block_lines)) {
       // A multiple of the largest number of rows in a register block, so that blocks are full.
       const int64_t left = (budget - copied(1)) / tile / highest * highest;
       if (left <= 0) return false;
-      tiling.tiles_at_once = std::min(left, tiling.tiles_at_once);
+      tiling.blocks_at_once = std::min(left, tiling.blocks_at_once);
     }
     return true;
   }
@@ -221,8 +221,8 @@ class Sizes {
     const auto& tiling = *plan_.winograd;
     const int64_t panels = ceil_div(plan_.columns.extent, plan_.block_columns()), each = tasks_of_entry();
     plan_.columns_first = true;
-    plan_.row_tiles = ceil_div(tiling.lines, tiling.tile_lines);
-    plan_.tile_rows = tiling.tile_lines * winograd_results * plan_.window->places;
+    plan_.row_tiles = ceil_div(tiling.lines, tiling.block_lines);
+    plan_.tile_rows = tiling.block_lines * winograd_results * plan_.window->places;
     const int64_t column_tiles =
         std::min(panels, weight_bytes > target_.l2_bytes / 2 ? each : ceil_div(each, plan_.row_tiles));
     plan_.tile_columns = ceil_div(panels, column_tiles) * plan_.block_columns();
@@ -280,15 +280,14 @@ class Sizes {
 
   /// Whether such columns are read once, for a few rows.
   bool reads_once_from_afar() const {
-    return packs_columns_afar() && !plan_.matrix_tiles && !plan_.window &&
-           plan_.rows.extent <= plan_.block_rows;
+    return packs_columns_afar() && !plan_.amx && !plan_.window && plan_.rows.extent <= plan_.block_rows;
   }
 
   /// Whether each panel of such columns serves enough row blocks to prefetch the next panel meanwhile.
   /// Hardware prefetchers stop at the end of each page.
   bool reads_panels_from_afar() const {
     return packs_columns_afar() && !plan_.channelwise && !plan_.rows_outside &&
-           (plan_.matrix_tiles || plan_.rows_at_once() >= plan_.block_rows * lines_of_step(plan_));
+           (plan_.amx || plan_.rows_at_once() >= plan_.block_rows * lines_of_step(plan_));
   }
 
   /// The passes over the depth, as in Goto and van de Geijn, "Anatomy of high-performance matrix
@@ -305,8 +304,7 @@ class Sizes {
       plan_.whole_runs = plan_.whole_runs && plan_.deep();
       return;
     }
-    if (plan_.window || plan_.matrix_tiles || plan_.dots > 0 || plan_.rows.extent <= 2 * plan_.block_rows)
-      return;
+    if (plan_.window || plan_.amx || plan_.dots > 0 || plan_.rows.extent <= 2 * plan_.block_rows) return;
     const int64_t bytes = bits_of(plan_.accumulator) / 8, depth = plan_.depth.extent;
     const int64_t most = std::clamp<int64_t>(target_.l1_bytes / (plan_.block_columns() * bytes), 256, 512);
     // Not worth it if one pass is only slightly too deep, or all rows stay in the cache anyway.
@@ -457,24 +455,24 @@ class Sizes {
   }
 
   const Target& target_;
-  const ContractConfig& config_;
+  const GemmConfig& config_;
   const bool shared_;
-  ContractPlan& plan_;
+  GemmPlan& plan_;
 };
 
 }  // namespace
 
-int64_t lines_of_step(const ContractPlan& plan) {
-  const int64_t steps = plan.matrix_tiles ? matrix_tile_depth : 1;
+int64_t lines_of_step(const GemmPlan& plan) {
+  const int64_t steps = plan.amx ? amx_tile_depth : 1;
   return ceil_div(steps * plan.block_columns() * bits_of(plan.column.dtype) / 8, cache_line);
 }
 
-int64_t lines_asked(const ContractPlan& plan) {
-  if (!plan.matrix_tiles) return 1;
+int64_t lines_prefetched(const GemmPlan& plan) {
+  if (!plan.amx) return 1;
   return ceil_div(lines_of_step(plan), std::max<int64_t>(1, plan.tile_rows / plan.block_rows));
 }
 
-bool choose_sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan) {
+bool choose_sizes(const Target& target, const GemmConfig& config, bool shared, GemmPlan& plan) {
   return Sizes(target, config, shared, plan).choose();
 }
 

@@ -11,11 +11,11 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Fills in the sizes of a plan whose operand accesses are decided. `shared`: other statements run between
 /// its row blocks. Returns false if the registers do not hold the block that `config` requests.
-bool choose_sizes(const Target& target, const ContractConfig& config, bool shared, ContractPlan& plan);
+bool choose_sizes(const Target& target, const GemmConfig& config, bool shared, GemmPlan& plan);
 
 /// Cache lines of a column panel per depth step, or per AMX tile of depth steps.
-int64_t lines_of_step(const ContractPlan& plan);
+int64_t lines_of_step(const GemmPlan& plan);
 /// How many of the next panel's cache lines each row block prefetches per step.
-int64_t lines_asked(const ContractPlan& plan);
+int64_t lines_prefetched(const GemmPlan& plan);
 
 }  // namespace ferrite::emitter

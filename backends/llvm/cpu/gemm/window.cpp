@@ -174,12 +174,12 @@ std::vector<int64_t> taps_inside(const Window& window) {
 bool should_skip_lines(const Window& window) {
   constexpr double worth = 1.0 / 32;
   return window.region && !window.planar && window.lines > 0 && std::ranges::min(taps_inside(window)) > 0 &&
-         window.share_of_taps() <= 1 - worth;
+         window.tap_fraction() <= 1 - worth;
 }
 
 }  // namespace
 
-double Window::share_of_taps() const {
+double Window::tap_fraction() const {
   const auto taps = taps_inside(*this);
   return static_cast<double>(std::accumulate(taps.begin(), taps.end(), int64_t{0})) /
          static_cast<double>(lines * line_taps);

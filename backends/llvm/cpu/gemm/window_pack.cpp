@@ -4,7 +4,7 @@
 
 namespace ferrite::emitter {
 
-WindowPacker::WindowPacker(KernelContext& context, const ContractPlan& plan)
+WindowPacker::WindowPacker(KernelContext& context, const GemmPlan& plan)
     : context_(context),
       plan_(plan),
       window_(*plan.window),
@@ -21,8 +21,8 @@ llvm::Value* WindowPacker::at(llvm::Value* data, llvm::Value* element) {
 void WindowPacker::copy(Point& point, llvm::Value* mask, llvm::Value* target) {
   point.mask = mask;
   body_.start(point);
-  auto* value = plan_.matrix_tiles ? body_.stored_lanes_of(window_.load)
-                                   : widen_float(context_.builder, body_.lanes_of(plan_.row.value), element_);
+  auto* value = plan_.amx ? body_.stored_lanes_of(window_.load)
+                          : widen_float(context_.builder, body_.lanes_of(plan_.row.value), element_);
   if (mask)
     value = context_.builder.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
   context_.builder.CreateAlignedStore(value, target, align_);

@@ -26,7 +26,7 @@ constexpr double of_products[][winograd_points] = {{1, 1, 1, 0}, {0, 1, -1, -1}}
 /// the workspace for the next task, which has the same lines and other columns.
 class WinogradEmitter {
  public:
-  WinogradEmitter(KernelContext& context, const ContractPlan& plan)
+  WinogradEmitter(KernelContext& context, const GemmPlan& plan)
       : context_(context),
         builder_(context.builder),
         plan_(plan),
@@ -62,21 +62,21 @@ class WinogradEmitter {
     const auto& window = *plan_.window;
     const int64_t channels = ceil_div(window.channels, plan_.lanes) * plan_.lanes;
     copy_row_ = channels;
-    copy_ = take(window.height(tiling_.tile_lines * winograd_results) * window.width() * copy_row_);
+    copy_ = take(window.height(tiling_.block_lines * winograd_results) * window.width() * copy_row_);
     row_ = apart(channels);
-    row_product_ = apart(tiling_.tiles_at_once * row_);
+    row_product_ = apart(tiling_.blocks_at_once * row_);
     rows_ = take(winograd_products * row_product_);
-    sum_product_ = apart(tiling_.tiles_at_once * plan_.block_columns());
+    sum_product_ = apart(tiling_.blocks_at_once * plan_.block_columns());
     sums_ = take(winograd_products * sum_product_);
   }
 
   /// One micro-kernel for each number of rows and vectors that occurs.
   void make_micro_kernels() {
-    const int64_t last_lines = tiling_.lines - (plan_.row_tiles - 1) * tiling_.tile_lines;
+    const int64_t last_lines = tiling_.lines - (plan_.row_tiles - 1) * tiling_.block_lines;
     std::set<int64_t> rows;
-    for (const int64_t lines : {tiling_.tile_lines, last_lines}) {
+    for (const int64_t lines : {tiling_.block_lines, last_lines}) {
       const int64_t tiles = lines * tiling_.places;
-      for (const int64_t count : {std::min(tiles, tiling_.tiles_at_once), tiles % tiling_.tiles_at_once}) {
+      for (const int64_t count : {std::min(tiles, tiling_.blocks_at_once), tiles % tiling_.blocks_at_once}) {
         if (count >= plan_.block_rows) rows.insert(plan_.block_rows);
         rows.insert(count % plan_.block_rows);
       }
@@ -110,8 +110,8 @@ class WinogradEmitter {
     auto* rest = builder_.CreateUDiv(task, context_.i64(plan_.column_tiles));
     auto* row_tile = builder_.CreateURem(rest, context_.i64(plan_.row_tiles));
     batch_ = builder_.CreateUDiv(rest, context_.i64(plan_.row_tiles));
-    line_from_ = times(row_tile, tiling_.tile_lines);
-    auto* lines = smaller(context_.i64(tiling_.tile_lines),
+    line_from_ = times(row_tile, tiling_.block_lines);
+    auto* lines = smaller(context_.i64(tiling_.block_lines),
                           builder_.CreateSub(context_.i64(tiling_.lines), line_from_));
     column_from_ = times(column_tile, plan_.tile_columns);
     column_to_ = smaller(builder_.CreateAdd(column_from_, context_.i64(plan_.tile_columns)),
@@ -127,11 +127,11 @@ class WinogradEmitter {
     });
     // Only then do the transformed inputs of all the task's blocks exist together, so that the next task can
     // reuse them.
-    const bool at_once = tiling_.tiles_at_once == tiling_.tile_lines * tiling_.places;
+    const bool at_once = tiling_.blocks_at_once == tiling_.block_lines * tiling_.places;
     auto* tiles = times(lines, tiling_.places);
-    context_.loop(context_.i64(0), tiles, tiling_.tiles_at_once, "tiles", [&](llvm::Value* from) {
-      tile_from_ = from;
-      tile_count_ = smaller(context_.i64(tiling_.tiles_at_once), builder_.CreateSub(tiles, from));
+    context_.loop(context_.i64(0), tiles, tiling_.blocks_at_once, "tiles", [&](llvm::Value* from) {
+      block_from_ = from;
+      block_count_ = smaller(context_.i64(tiling_.blocks_at_once), builder_.CreateSub(tiles, from));
       context_.when(at_once ? first : builder_.getTrue(), "rows", [&] { make_rows(); });
       context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", [&](llvm::Value* column) {
         multiply(column);
@@ -143,7 +143,7 @@ class WinogradEmitter {
   /// Input transform: turns each block's positions into rows of the 16 products.
   void make_rows() {
     const auto& window = *plan_.window;
-    each_tile([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
+    each_block([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
       auto* position =
           builder_.CreateAdd(times(line, window.width() * winograd_results), times(place, winograd_results));
       auto* from = at(copy_, times(position, copy_row_));
@@ -176,7 +176,7 @@ class WinogradEmitter {
       auto* rows = at(rows_, times(product, row_product_));
       auto* columns = at(weights, times(product, depth * width));
       auto* sums = at(sums_, times(product, sum_product_));
-      context_.loop(context_.i64(0), tile_count_, plan_.block_rows, "block", [&](llvm::Value* row) {
+      context_.loop(context_.i64(0), block_count_, plan_.block_rows, "block", [&](llvm::Value* row) {
         builder_.CreateCall(micro_type(builder_.getContext(), false, false), micro_at(row, column),
                             {at(rows, times(row, row_)), columns, at(sums, times(row, width))});
       });
@@ -185,7 +185,7 @@ class WinogradEmitter {
 
   /// The micro-kernel for the remaining rows and columns.
   llvm::Value* micro_at(llvm::Value* row, llvm::Value* column) {
-    auto* rows = smaller(context_.i64(plan_.block_rows), builder_.CreateSub(tile_count_, row));
+    auto* rows = smaller(context_.i64(plan_.block_rows), builder_.CreateSub(block_count_, row));
     auto* whole =
         builder_.CreateICmpSLE(column, context_.i64(vectors() * plan_.lanes - plan_.block_columns()));
     llvm::Value* chosen = nullptr;
@@ -201,7 +201,7 @@ class WinogradEmitter {
   void make_results(llvm::Value* column) {
     auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
     constexpr int64_t results = winograd_results * winograd_results;
-    each_tile([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
+    each_block([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
       auto* first_line = times(builder_.CreateAdd(line_from_, line), winograd_results);
       auto* first_place = times(place, winograd_results);
       auto* from = at(sums_, times(tile, plan_.block_columns()));
@@ -253,9 +253,9 @@ class WinogradEmitter {
   }
 
   /// Calls `body` with the index of each block in the current group, and its line and place in the task.
-  void each_tile(const std::function<void(llvm::Value*, llvm::Value*, llvm::Value*)>& body) {
-    context_.loop(context_.i64(0), tile_count_, 1, "tile", [&](llvm::Value* tile) {
-      auto* number = builder_.CreateAdd(tile_from_, tile);
+  void each_block(const std::function<void(llvm::Value*, llvm::Value*, llvm::Value*)>& body) {
+    context_.loop(context_.i64(0), block_count_, 1, "tile", [&](llvm::Value* tile) {
+      auto* number = builder_.CreateAdd(block_from_, tile);
       body(tile, builder_.CreateUDiv(number, context_.i64(tiling_.places)),
            builder_.CreateURem(number, context_.i64(tiling_.places)));
     });
@@ -306,10 +306,10 @@ class WinogradEmitter {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  const ContractPlan& plan_;
+  const GemmPlan& plan_;
   const Winograd& tiling_;
   WindowPacker packer_;
-  ContractFinish finish_;
+  GemmEpilogue finish_;
   llvm::Type* accumulator_;
   llvm::FixedVectorType* vector_;
   llvm::Align align_;
@@ -320,12 +320,12 @@ class WinogradEmitter {
   llvm::Value *copy_ = nullptr, *rows_ = nullptr, *sums_ = nullptr;
   int64_t copy_row_ = 0, row_ = 0, row_product_ = 0, sum_product_ = 0;
   llvm::Value *batch_ = nullptr, *line_from_ = nullptr, *column_from_ = nullptr, *column_to_ = nullptr;
-  llvm::Value *tile_from_ = nullptr, *tile_count_ = nullptr;
+  llvm::Value *block_from_ = nullptr, *block_count_ = nullptr;
 };
 
 }  // namespace
 
-std::optional<Winograd> find_winograd(ContractPlan& plan) {
+std::optional<Winograd> find_winograd(GemmPlan& plan) {
   if (!plan.window || !plan.window->region || plan.window->planar || plan.channelwise) return std::nullopt;
   auto& window = *plan.window;
   const auto& weights = plan.column;
@@ -352,8 +352,6 @@ std::vector<double> winograd_factors() {
   return factors;
 }
 
-void emit_winograd(KernelContext& context, const ContractPlan& plan) {
-  WinogradEmitter(context, plan).emit();
-}
+void emit_winograd(KernelContext& context, const GemmPlan& plan) { WinogradEmitter(context, plan).emit(); }
 
 }  // namespace ferrite::emitter

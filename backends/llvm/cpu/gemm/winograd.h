@@ -22,12 +22,12 @@ inline constexpr int winograd_products = winograd_points * winograd_points;
 /// Returns the Winograd blocks of the plan's windows and rounds the window up to whole blocks. Returns
 /// nullopt unless the windows are 3 x 3 adjacent positions of all channels with step 1, and the weights are a
 /// constant of the sums' type.
-std::optional<Winograd> find_winograd(ContractPlan& plan);
+std::optional<Winograd> find_winograd(GemmPlan& plan);
 
 /// The factors of the weight transform, indexed by product, then by tap, both two-dimensional.
 std::vector<double> winograd_factors();
 
 /// Emits the tasks of a plan with Winograd blocks.
-void emit_winograd(KernelContext& context, const ContractPlan& plan);
+void emit_winograd(KernelContext& context, const GemmPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -36,7 +36,7 @@ bool is_kept(const Target& target, const loop::Buffer& read) {
 
 /// Adds a second prefetch of the same data into the first-level cache, shortly before its use. If arithmetic
 /// fills the time between two lines, out-of-order loads do not reach far enough ahead.
-void ask_near(const loop::Kernel& kernel, std::vector<StatementEmitter::Ahead>& reads) {
+void prefetch_near(const loop::Kernel& kernel, std::vector<StatementEmitter::Ahead>& reads) {
   // Bytes in flight: of all reads together, at least of each.
   constexpr int64_t on_the_way = 2048, least = 1024;
   const size_t count = reads.size();
@@ -144,7 +144,7 @@ std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kern
                                   : std::optional(page_bytes / bytes);
     if (line) result.push_back({op.buffer, address, *line});
   }
-  if (!plan.inside) ask_near(kernel, result);
+  if (!plan.inside) prefetch_near(kernel, result);
   return result;
 }
 

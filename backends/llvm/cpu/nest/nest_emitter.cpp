@@ -18,10 +18,10 @@ StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& 
         KernelContext::storage_bytes(context.kernel.buffers[statement_.ops[load].buffer].dtype));
     // Lines a power of two apart would evict each other from a cache: pad them by one cache line.
     constexpr int64_t apart = 64;
-    const auto pitch = plan.tile_row + apart / bytes;
-    const auto row_pitch = plan.tile_lines + apart / bytes;
-    tiles_.push_back({load, context.take_workspace(plan.tile_lines * pitch * bytes), pitch,
-                      context.take_workspace(plan.lanes * row_pitch * bytes), row_pitch});
+    const auto pitch = plan.transpose_row + apart / bytes;
+    const auto row_pitch = plan.transpose_lines + apart / bytes;
+    transpose_blocks_.push_back({load, context.take_workspace(plan.transpose_lines * pitch * bytes), pitch,
+                                 context.take_workspace(plan.lanes * row_pitch * bytes), row_pitch});
   }
   if (plan.strip == 0) return;
   for (size_t k = 0; k < statement_.reductions.size(); ++k) {
@@ -55,7 +55,7 @@ void StatementEmitter::walk_outer(const Point& point, size_t level) {
     return;
   }
   if (!plan_.vector_is_parallel()) return at({point});
-  if (!plan_.transposed.empty()) return walk_tiles(point);
+  if (!plan_.transposed.empty()) return walk_transpose_blocks(point);
   if (plan_.strip > 0) return walk_strips(point);
   const auto row = bounds(*plan_.vector);
   if (!plan_.inside)

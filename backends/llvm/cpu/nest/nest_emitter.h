@@ -29,7 +29,7 @@ class StatementEmitter {
     int64_t first = 0, parts = 1, of = 1;
     KernelContext::Level level = KernelContext::Level::second;
   };
-  void ask_ahead(std::vector<Ahead> reads) { ahead_ = std::move(reads); }
+  void prefetch_ahead(std::vector<Ahead> reads) { ahead_ = std::move(reads); }
 
   using Lanes = std::function<void(const std::vector<Point>&)>;  // the points of `unroll` vectors
   /// Other code that is emitted before the current vectors.
@@ -48,16 +48,16 @@ class StatementEmitter {
   /// A load that is contiguous along plan.inside, with the memory for its transposition block: element (v, w)
   /// at w * pitch + v. `rows`, if the block has as many rows as a vector has lanes: the untransposed block,
   /// element (w, v) at v * row_pitch + w.
-  struct Tile {
+  struct TransposeBlock {
     loop::OpId load;
     llvm::Value* transposed;
     int64_t pitch;
     llvm::Value* rows;
     int64_t row_pitch;
   };
-  void walk_tiles(const Point& point);
-  void turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row);
-  llvm::Value* transposed(const Tile& tile, llvm::Value* line, llvm::Value* at);
+  void walk_transpose_blocks(const Point& point);
+  void transpose_block(const Point& point, const TransposeBlock& tile, const Range& lines, const Range& row);
+  llvm::Value* transposed(const TransposeBlock& tile, llvm::Value* line, llvm::Value* at);
 
   void walk_strips(const Point& point);
   void take_rows(const Point& point, size_t level, const Range& strip);
@@ -77,7 +77,7 @@ class StatementEmitter {
   std::vector<Range> ranges_;
   std::vector<Ahead> ahead_;
   Lanes beside_;
-  std::vector<Tile> tiles_;
+  std::vector<TransposeBlock> transpose_blocks_;
   std::vector<ReductionState> strip_;       // by reduction: state of the current vector
   std::vector<llvm::Value*> strip_memory_;  // by reduction: states of all vectors of a strip
 };

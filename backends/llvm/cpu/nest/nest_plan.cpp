@@ -144,8 +144,8 @@ bool addressed_by_data(const index::Pool& pool, const loop::Statement& statement
 
 /// The parallel variable after the first `fixed` along which an address of a map is contiguous while it jumps
 /// along the vector variable. Both must be long enough for a transposition block; else nullopt.
-std::optional<size_t> turned_along(index::Pool& pool, const loop::Statement& statement, size_t fixed,
-                                   index::Expr address, const loop::Var& vector, unsigned lanes) {
+std::optional<size_t> transposed_along(index::Pool& pool, const loop::Statement& statement, size_t fixed,
+                                       index::Expr address, const loop::Var& vector, unsigned lanes) {
   const auto jump = pool.coefficient(address, vector.symbol);
   if (statement.kind != FE_STATEMENT_MAP || lanes < 4 || vector.extent < lanes) return std::nullopt;
   if (!jump || std::abs(*jump) <= 2) return std::nullopt;
@@ -190,7 +190,7 @@ struct Cost {
     if (step == 1) return 1;
     if (step == -1) return 1.6;
     if (step == 2 && !is_store) return 2.5;
-    if (!is_store && turned_along(kernel.pool, statement, fixed, address, *along, lanes)) return 5;
+    if (!is_store && transposed_along(kernel.pool, statement, fixed, address, *along, lanes)) return 5;
     if (!is_store && !addressed_by_data(kernel.pool, statement, address)) {
       const auto offsets = lane_offsets(kernel.pool, address, along->symbol, lanes);
       if (const auto vectors = vectors_of_window(offsets); vectors > 0) return 1.5 * vectors;
@@ -243,7 +243,7 @@ bool may_vectorise(loop::Kernel& kernel, const loop::Statement& statement, size_
 
 /// For strided reads of a map, iterate over the contiguous variable next, so that each cache line is used
 /// while it is cached. If transposition blocks are possible, such operands are read line by line.
-void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
+void plan_transposed_reads(loop::Kernel& kernel, StatementPlan& plan) {
   const auto& work = plan.statement;
   const auto& var = work.vars[*plan.vector];
   if (work.kind != FE_STATEMENT_MAP) return;
@@ -261,7 +261,7 @@ void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
     const auto& op = work.ops[k];
     if (op.code != FE_OP_LOAD || op.a != loop::none) continue;
     const auto address = element_address(kernel.pool, kernel.buffers[op.buffer], op.index);
-    if (turned_along(kernel.pool, work, plan.fixed, address, var, plan.lanes) != plan.inside) continue;
+    if (transposed_along(kernel.pool, work, plan.fixed, address, var, plan.lanes) != plan.inside) continue;
     plan.transposed.push_back(k);
     bytes = std::max(bytes, KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype));
   }
@@ -272,8 +272,8 @@ void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
   // Memory is slow if only a few bytes are read from each of many rows.
   constexpr int64_t line_bytes = 512, row_bytes = 2048;
   const auto up = [&](int64_t extent) { return (extent + plan.lanes - 1) / plan.lanes * plan.lanes; };
-  plan.tile_lines = std::min(up(work.vars[*plan.inside].extent), up(line_bytes / bytes));
-  plan.tile_row = std::min(up(var.extent), up(row_bytes / bytes));
+  plan.transpose_lines = std::min(up(work.vars[*plan.inside].extent), up(line_bytes / bytes));
+  plan.transpose_row = std::min(up(var.extent), up(row_bytes / bytes));
 }
 
 /// A reduction over rows that are far apart reads a long segment of a few rows at a time, and keeps the
@@ -357,7 +357,7 @@ std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const
 }  // namespace
 
 int64_t least_block(const StatementPlan& plan) {
-  if (!plan.transposed.empty()) return plan.tile_row;
+  if (!plan.transposed.empty()) return plan.transpose_row;
   return std::max(plan.strip, int64_t{plan.lanes} * plan.unroll);
 }
 
@@ -443,7 +443,7 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
       plan.unroll_reduction = true;
       if (straight * element_ops * plan.unroll > 160) plan.unroll = 1;
     }
-    plan_turned_reads(kernel, plan);
+    plan_transposed_reads(kernel, plan);
     plan_strip(target, kernel, plan);
   }
   plan.streams = find_streams(target, kernel, plan);

@@ -18,8 +18,8 @@ struct StatementPlan {
   std::optional<size_t> inside;  ///< parallel variable iterated inside the vector loop (transposed reads)
   /// Loads that are contiguous along `inside`: they are read and transposed one block at a time.
   std::vector<loop::OpId> transposed;
-  int64_t tile_lines = 0;  ///< values of `inside` in a transposition block
-  int64_t tile_row = 0;    ///< values of the vector variable in a transposition block
+  int64_t transpose_lines = 0;  ///< values of `inside` in a transposition block
+  int64_t transpose_row = 0;    ///< values of the vector variable in a transposition block
   /// Values of the vector variable whose states are kept over all rows of a reduction; 0: only a few.
   int64_t strip = 0;
   std::vector<size_t> reductions;  ///< reduction variables of the scalar loops, outermost first
@@ -47,7 +47,7 @@ double points_of(const StatementPlan& plan);
 bool is_empty(const loop::Statement& statement);
 
 /// A worker's range of points should take longer than waking the worker: about 8000 cycles.
-inline constexpr double cycles_of_share = 8000;
+inline constexpr double cycles_of_range = 8000;
 
 /// Rows that a strip of a reduction processes together.
 inline constexpr int64_t rows_of_strip = 8;

@@ -198,7 +198,7 @@ class Rows {
     double cycles = 20;
     for (const auto& plan : plans_) cycles += points_of(plan) * plan.cycles;
     result.tasks = apart_ ? rows : std::min<int64_t>(rows, 1);
-    result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_share / cycles));
+    result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_range / cycles));
     if (std::ranges::all_of(plans_, [](const StatementPlan& plan) { return is_empty(plan.statement); }))
       result.tasks = 0;
     if (result.tasks == 0) return;
@@ -235,7 +235,7 @@ class Rows {
     const auto& plan = plans_[number];
     if (is_empty(plan.statement)) return;
     StatementEmitter statement(context_, plan, streams);
-    statement.ask_ahead(reads);
+    statement.prefetch_ahead(reads);
     statement.beside(std::move(beside));
     statement.emit(point_at(plan, at), 0, {});
   }

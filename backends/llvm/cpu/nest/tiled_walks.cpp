@@ -17,16 +17,17 @@ llvm::Value* smaller(llvm::IRBuilder<>& builder, llvm::Value* a, llvm::Value* b)
 }  // namespace
 
 /// Transposes a block of each transposed load, then iterates over its lines.
-void StatementEmitter::walk_tiles(const Point& point) {
+void StatementEmitter::walk_transpose_blocks(const Point& point) {
   auto& builder = context_.builder;
   const auto all_lines = bounds(*plan_.inside), all_row = bounds(*plan_.vector);
   const auto tile_at = [&](llvm::Value* first_line, llvm::Value* first) {
-    const Range lines{
-        all_lines.var, first_line,
-        smaller(builder, builder.CreateNSWAdd(first_line, context_.i64(plan_.tile_lines)), all_lines.to)};
-    const Range row{all_row.var, first,
-                    smaller(builder, builder.CreateNSWAdd(first, context_.i64(plan_.tile_row)), all_row.to)};
-    for (const auto& tile : tiles_) turn_tile(point, tile, lines, row);
+    const Range lines{all_lines.var, first_line,
+                      smaller(builder, builder.CreateNSWAdd(first_line, context_.i64(plan_.transpose_lines)),
+                              all_lines.to)};
+    const Range row{
+        all_row.var, first,
+        smaller(builder, builder.CreateNSWAdd(first, context_.i64(plan_.transpose_row)), all_row.to)};
+    for (const auto& tile : transpose_blocks_) transpose_block(point, tile, lines, row);
     context_.loop(lines.from, lines.to, 1, "tile.line", [&](llvm::Value* line) {
       auto inner = point;
       inner.set(statement_.vars[lines.var].symbol, line);
@@ -37,21 +38,22 @@ void StatementEmitter::walk_tiles(const Point& point) {
             each_apart(points.size(), [&](size_t k) {
               body_.start(points[k]);
               auto* at = builder.CreateNSWSub(points[k].at(statement_.vars[row.var].symbol), row.from);
-              for (const auto& tile : tiles_) body_.bind_stored(tile.load, transposed(tile, number, at));
+              for (const auto& tile : transpose_blocks_)
+                body_.bind_stored(tile.load, transposed(tile, number, at));
               body_.store(body_.finish_stores());
             });
           },
           plan_.unroll);
     });
   };
-  context_.loop(all_lines.from, all_lines.to, plan_.tile_lines, "tile.lines", [&](llvm::Value* line) {
-    context_.loop(all_row.from, all_row.to, plan_.tile_row, "tile",
+  context_.loop(all_lines.from, all_lines.to, plan_.transpose_lines, "tile.lines", [&](llvm::Value* line) {
+    context_.loop(all_row.from, all_row.to, plan_.transpose_row, "tile",
                   [&](llvm::Value* first) { tile_at(line, first); });
   });
 }
 
 /// A vector from a line of a transposition block, which starts at value `at` of the vector variable.
-llvm::Value* StatementEmitter::transposed(const Tile& tile, llvm::Value* line, llvm::Value* at) {
+llvm::Value* StatementEmitter::transposed(const TransposeBlock& tile, llvm::Value* line, llvm::Value* at) {
   auto& builder = context_.builder;
   const auto dtype = context_.kernel.buffers[statement_.ops[tile.load].buffer].dtype;
   auto* type = context_.storage_type(dtype);
@@ -65,7 +67,8 @@ llvm::Value* StatementEmitter::transposed(const Tile& tile, llvm::Value* line, l
 /// line is first copied into a buffer, while the next lines are prefetched, and the squares are made from
 /// that buffer. Squares read in place would have rows a power of two apart, which evict each other from a
 /// cache. Elements outside the ranges are garbage and never read.
-void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row) {
+void StatementEmitter::transpose_block(const Point& point, const TransposeBlock& tile, const Range& lines,
+                                       const Range& row) {
   auto& builder = context_.builder;
   const auto buffer = statement_.ops[tile.load].buffer;
   const unsigned bytes = KernelContext::storage_bytes(context_.kernel.buffers[buffer].dtype);
@@ -90,7 +93,7 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
     constexpr int64_t rows_ahead = 4;
     auto* from = place_of(value, last);
     auto* ahead = place_of(builder.CreateNSWAdd(value, context_.i64(rows_ahead)), last_of_all);
-    for (int64_t byte = 0; byte < plan_.tile_lines * bytes; byte += cache_line)
+    for (int64_t byte = 0; byte < plan_.transpose_lines * bytes; byte += cache_line)
       KernelContext::prefetch(
           builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), ahead, static_cast<uint64_t>(byte)), false,
           KernelContext::Level::first);

@@ -96,13 +96,13 @@ class SoftmaxEmitter {
   void emit() {
     find_block();
     read_rows();
-    place_pieces();
+    make_tiles();
     start();
-    const int64_t pieces = ceil_div(products_.column.extent, plan_.columns);
-    const bool copies = pieces_[0].copies();
-    bring(context_.i64(0), context_.i64(0));
+    const int64_t tiles = ceil_div(products_.column.extent, plan_.columns);
+    const bool copies = tiles_[0].copies();
+    load_async(context_.i64(0), context_.i64(0));
     if (!copies) write(context_.i64(0));
-    context_.loop(context_.i64(0), context_.i64(pieces), 1, "piece", [&](llvm::Value* number) {
+    context_.loop(context_.i64(0), context_.i64(tiles), 1, "tile", [&](llvm::Value* number) {
       auto* next = builder_.CreateNSWAdd(number, context_.i64(1));
       auto* other = builder_.CreateAnd(next, context_.i64(1));
       // Waits for the current tile; the barrier also ends all reads of the other buffer, which the next load
@@ -110,7 +110,7 @@ class SoftmaxEmitter {
       if (copies) block_.wait_for_copies(0);
       block_.barrier();
       // Past the last tile, no column exists: the load reads nothing.
-      bring(builder_.CreateNSWMul(next, context_.i64(plan_.columns)), other);
+      load_async(builder_.CreateNSWMul(next, context_.i64(plan_.columns)), other);
       take(builder_.CreateNSWMul(number, context_.i64(plan_.columns)),
            builder_.CreateAnd(number, context_.i64(1)));
       if (!copies) write(other);
@@ -210,28 +210,28 @@ class SoftmaxEmitter {
     return machine_.words ? builder_.CreateBitCast(elements, builder_.getInt32Ty()) : elements;
   }
 
-  void place_pieces() {
+  void make_tiles() {
     between_.start(point_);
     const auto make = [&](const loop::SoftmaxProducts::Operand& operand, const loop::Var& column,
                           const loop::Var& other, bool column_is_depth) {
       return KeyValueTiles(context_, block_, plan_, operand, {column, other, column_is_depth},
                            between_.index(operand.address));
     };
-    pieces_.push_back(make(products_.columns, products_.column, products_.depth, false));
-    pieces_.push_back(make(products_.values, products_.summed, products_.feature, true));
+    tiles_.push_back(make(products_.columns, products_.column, products_.depth, false));
+    tiles_.push_back(make(products_.values, products_.summed, products_.feature, true));
     // The depth is rounded up; the padding is multiplied with zeros and must not be NaN or infinite.
     if (products_.depth.extent % machine_.depth != 0) {
-      pieces_[0].clear();
+      tiles_[0].clear();
       block_.barrier();
     }
   }
   /// Starts loading the tiles from this column on.
-  void bring(llvm::Value* column, llvm::Value* buffer) {
-    for (auto& piece : pieces_) piece.bring(column, buffer);
-    if (pieces_[0].copies()) block_.close_copies();
+  void load_async(llvm::Value* column, llvm::Value* buffer) {
+    for (auto& tile : tiles_) tile.load_async(column, buffer);
+    if (tiles_[0].copies()) block_.close_copies();
   }
   void write(llvm::Value* buffer) {
-    for (auto& piece : pieces_) piece.write(buffer);
+    for (auto& tile : tiles_) tile.write(buffer);
   }
 
   // The accumulators.
@@ -244,7 +244,7 @@ class SoftmaxEmitter {
       }
     };
     const auto rows = static_cast<size_t>(plan_.fragments) * lane_rows_.size();
-    slots(most_, rows, -std::numeric_limits<double>::infinity());
+    slots(maximum_, rows, -std::numeric_limits<double>::infinity());
     slots(sum_, rows, 0);
     const auto fragments = static_cast<size_t>(plan_.fragments) * matrix_.sums();
     slots(results_, fragments * static_cast<size_t>(feature_tiles()), 0);
@@ -259,7 +259,7 @@ class SoftmaxEmitter {
   /// Processes the tile in the buffer, whose first column is `column`.
   void take(llvm::Value* column, llvm::Value* buffer) {
     for (auto* slot : scores_) builder_.CreateStore(number(0), slot);
-    const auto columns = pieces_[0].piece(buffer), values = pieces_[1].piece(buffer);
+    const auto columns = tiles_[0].tile(buffer), values = tiles_[1].tile(buffer);
     for (int64_t step = 0; step < depth_steps(); ++step) {
       const auto operands =
           matrix_.column_operands(columns, context_.i64(0), step * machine_.depth, column_tiles());
@@ -288,7 +288,7 @@ class SoftmaxEmitter {
     const auto row = static_cast<size_t>(fragment) * lane_rows_.size() + lane_row;
     Values scores;
     for (int64_t c = 0; c < column_tiles(); ++c) scores.push_back(score(fragment, lane_row, c, column));
-    auto* before = builder_.CreateLoad(type_, most_[row]);
+    auto* before = builder_.CreateLoad(type_, maximum_[row]);
     llvm::Value* most = before;
     const auto larger = [&](llvm::Value* x, llvm::Value* y) { return builder_.CreateMaxNum(x, y); };
     for (auto* each : scores) {
@@ -297,7 +297,7 @@ class SoftmaxEmitter {
         most = larger(most, builder_.CreateExtractElement(each, k));
     }
     most = of_all_lanes(most, larger);
-    builder_.CreateStore(most, most_[row]);
+    builder_.CreateStore(most, maximum_[row]);
     // While all scores of a row are -inf, subtract 0 instead, so that no exponential is NaN; the row's sum
     // then ends as 0.
     auto* none = builder_.CreateFCmpOEQ(most, number(-std::numeric_limits<double>::infinity()));
@@ -319,10 +319,11 @@ class SoftmaxEmitter {
     auto* correction = builder_.CreateSelect(builder_.CreateFCmpOEQ(before, most), number(1), power(before));
     llvm::Value* total = builder_.CreateFMul(builder_.CreateLoad(type_, sum_[row]), correction);
     for (int64_t c = 0; c < column_tiles(); ++c) {
-      auto* powers = power(scores[static_cast<size_t>(c)]);
+      auto* exponentials = power(scores[static_cast<size_t>(c)]);
       const auto slots = sums_at(scores_, column_tiles(), fragment, c);
       for (size_t k = 0; k < sums.size(); ++k) {
-        auto* each = sums.size() == 1 ? powers : builder_.CreateExtractElement(powers, uint64_t{k});
+        auto* each =
+            sums.size() == 1 ? exponentials : builder_.CreateExtractElement(exponentials, uint64_t{k});
         total = builder_.CreateFAdd(total, each);
         builder_.CreateStore(each, slots[sums[k]]);
       }
@@ -425,7 +426,7 @@ class SoftmaxEmitter {
       for (size_t r = 0; r < lane_rows_.size(); ++r) {
         const auto& sums = lane_rows_[r].sums;
         auto* sum = builder_.CreateLoad(type_, sum_[static_cast<size_t>(f) * lane_rows_.size() + r]);
-        auto* share = builder_.CreateFDiv(
+        auto* inverse_sum = builder_.CreateFDiv(
             number(1), of_all_lanes(sum, [&](auto* x, auto* y) { return builder_.CreateFAdd(x, y); }));
         auto* row = row_of(f, r, false);
         context_.when(builder_.CreateICmpSLT(row, context_.i64(products_.row.extent)), "row", [&] {
@@ -439,7 +440,7 @@ class SoftmaxEmitter {
             finish_.start(point);
             finish_.bind_reduced(
                 0, builder_.CreateFMul(lane_values(sums_at(results_, feature_tiles(), f, n), sums),
-                                       context_.splat(share, point.lanes)));
+                                       context_.splat(inverse_sum, point.lanes)));
             finish_.store(finish_.finish_stores());
           }
         });
@@ -461,14 +462,14 @@ class SoftmaxEmitter {
   llvm::Value* lane_column_ = nullptr;              ///< column of the lane's first sum
   Values rows_, read_rows_;                         ///< by fragment and row of the lane
   std::vector<std::vector<Values>> rows_operands_;  ///< by fragment and step of the depth
-  std::vector<KeyValueTiles> pieces_;               ///< tiles of keys and of values
-  Slots most_, sum_;                                ///< by fragment and row of the lane
+  std::vector<KeyValueTiles> tiles_;                ///< tiles of keys and of values
+  Slots maximum_, sum_;                             ///< by fragment and row of the lane
   Slots results_, scores_;                          ///< by fragment, instruction and sum
 };
 
 }  // namespace
 
-bool has_grid_softmax(const GpuMachine& machine) {
+bool has_gpu_attention(const GpuMachine& machine) {
   const std::array types = {f16, bf16};
   return !machine.lanes.name.empty() && std::ranges::all_of(types, [&](DType type) {
     const auto* matrix = machine.matrix_of(type, f32);
@@ -476,7 +477,7 @@ bool has_grid_softmax(const GpuMachine& machine) {
   });
 }
 
-std::optional<GpuAttentionPlan> plan_grid_softmax(const Target& target, loop::Kernel& kernel) {
+std::optional<GpuAttentionPlan> plan_gpu_attention(const Target& target, loop::Kernel& kernel) {
   const auto& machine = *target.grid;
   if (machine.lanes.name.empty() || kernel.statements.size() < 3) return std::nullopt;
   GpuAttentionPlan plan;
@@ -498,7 +499,7 @@ std::optional<GpuAttentionPlan> plan_grid_softmax(const Target& target, loop::Ke
   return plan;
 }
 
-double grid_softmax_seconds(const Target& target, const GpuAttentionPlan& plan) {
+double gpu_attention_seconds(const Target& target, const GpuAttentionPlan& plan) {
   // The work per score besides the products costs about as much as this many multiply-adds.
   constexpr double of_score = 128;
   const auto& products = plan.products;
@@ -510,7 +511,7 @@ double grid_softmax_seconds(const Target& target, const GpuAttentionPlan& plan) 
           target.cycles_per_second);
 }
 
-void emit_grid_softmax(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan) {
+void emit_gpu_attention(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan) {
   SoftmaxEmitter(context, block, plan).emit();
 }
 

@@ -30,16 +30,16 @@ struct GpuAttentionPlan {
 };
 
 /// Whether the machine has the instructions that such kernels need, for f16 and bf16.
-bool has_grid_softmax(const GpuMachine& machine);
+bool has_gpu_attention(const GpuMachine& machine);
 
 /// Returns the plan, or nullopt if the kernel has another form or a type without a suitable matrix
 /// instruction.
-std::optional<GpuAttentionPlan> plan_grid_softmax(const Target& target, loop::Kernel& kernel);
+std::optional<GpuAttentionPlan> plan_gpu_attention(const Target& target, loop::Kernel& kernel);
 
 /// Estimated seconds of the whole grid.
-double grid_softmax_seconds(const Target& target, const GpuAttentionPlan& plan);
+double gpu_attention_seconds(const Target& target, const GpuAttentionPlan& plan);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_softmax(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan);
+void emit_gpu_attention(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -52,7 +52,7 @@ void KeyValueTiles::clear() {
   });
 }
 
-void KeyValueTiles::bring(llvm::Value* column, llvm::Value* buffer) {
+void KeyValueTiles::load_async(llvm::Value* column, llvm::Value* buffer) {
   const int64_t in_line = elements_ / lanes, count = lines_ * in_line;
   const int64_t threads = plan_.threads(block_.machine());
   auto* base = context_.base(operand_.buffer);
@@ -99,7 +99,7 @@ void KeyValueTiles::write(llvm::Value* buffer) {
   }
 }
 
-SharedPiece KeyValueTiles::piece(llvm::Value* buffer) const {
+SharedTile KeyValueTiles::tile(llvm::Value* buffer) const {
   auto* at = builder_.CreateNSWMul(buffer, context_.i64(buffer_));
   return {element_, operand_.depth_inside, line_, builder_.CreateInBoundsGEP(element_, memory_, at)};
 }

@@ -26,10 +26,10 @@ class KeyValueTiles {
   void clear();
   /// Starts loading the tile from this column on into the buffer of that number (both i64); columns past the
   /// last one are zeros. Afterwards the asynchronous copies are in flight, or the tile is in registers.
-  void bring(llvm::Value* column, llvm::Value* buffer);
+  void load_async(llvm::Value* column, llvm::Value* buffer);
   /// Writes the tile from registers to the buffer.
   void write(llvm::Value* buffer);
-  SharedPiece piece(llvm::Value* buffer) const;
+  SharedTile tile(llvm::Value* buffer) const;
 
  private:
   KernelContext& context_;

@@ -30,7 +30,7 @@ struct GpuGemmTile {
 };
 
 struct GpuGemmPlan {
-  ContractPlan contract;
+  GemmPlan contract;
   /// The form of an operand in shared memory: its value before it was widened.
   struct Side {
     loop::OpId value = loop::none;
@@ -57,22 +57,22 @@ struct GpuGemmPlan {
   /// Elements of a line of shared memory, padded so that lines start in different banks; bytes of an operand
   /// tile.
   int64_t line(const Side& side) const;
-  int64_t piece_bytes(const Side& side) const;
-  int64_t stage_bytes() const { return piece_bytes(row) + piece_bytes(column); }
+  int64_t tile_bytes(const Side& side) const;
+  int64_t stage_bytes() const { return tile_bytes(row) + tile_bytes(column); }
   int64_t sums_line() const;     ///< elements from row to row of the sums in shared memory
   int64_t shared_bytes() const;  ///< shared memory of a block
 };
 
 /// Returns the plan, or nullopt if the kernel is no contraction of floats with enough rows and columns for a
-/// tile. `tile`: the id of one of grid_contract_options(), or 0 for the fastest by the cost model. Makes all
+/// tile. `tile`: the id of one of gpu_gemm_options(), or 0 for the fastest by the cost model. Makes all
 /// buffers of the kernel one-dimensional, packed ones included.
-std::optional<GpuGemmPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel, uint64_t tile);
+std::optional<GpuGemmPlan> plan_gpu_gemm(const Target& target, loop::Kernel& kernel, uint64_t tile);
 
 /// The possible tiles of the kernel with the cost model's times and the layouts that they request for
 /// constants; the fastest comes first. Empty if there is no plan.
-std::vector<GpuOption> grid_contract_options(const Target& target, const loop::Kernel& kernel);
+std::vector<GpuOption> gpu_gemm_options(const Target& target, const loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_contract(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan);
+void emit_gpu_gemm(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -32,7 +32,7 @@ loop::OpId before_widening(const loop::Statement& statement, loop::OpId value) {
 }
 
 /// The stride of the value's largest buffer along the axis' last variable; nullopt if it is not constant.
-std::optional<int64_t> step_along(loop::Kernel& kernel, const ContractPlan& plan, loop::OpId value,
+std::optional<int64_t> step_along(loop::Kernel& kernel, const GemmPlan& plan, loop::OpId value,
                                   const Axis& axis) {
   const auto& statement = plan.statement;
   const std::array roots{value};
@@ -105,7 +105,7 @@ bool is_copy(loop::Kernel& kernel, const loop::Statement& statement, loop::OpId 
 
 /// Whether result rows, and rows that the epilogue reads, start at multiples of the lanes, so that the last
 /// vector may be partial.
-bool finishes_vectors(loop::Kernel& kernel, const ContractPlan& contract, unsigned lanes) {
+bool finishes_vectors(loop::Kernel& kernel, const GemmPlan& contract, unsigned lanes) {
   auto& pool = kernel.pool;
   const auto& statement = contract.statement;
   if (contract.columns.vars.size() != 1) return false;
@@ -279,7 +279,7 @@ double seconds_of(const Target& target, const GpuGemmPlan& plan) {
   const auto area = static_cast<double>(tile.rows * tile.columns);
   const double words = static_cast<double>(bits_of(plan.contract.accumulator)) / 32;
   const double products = plan.matrix ? plan.matrix->products : machine.products / words;
-  const double bringing = static_cast<double>(tile.rows + tile.columns) * depth * bytes / l2_bytes;
+  const double loading = static_cast<double>(tile.rows + tile.columns) * depth * bytes / l2_bytes;
   // Cycles of shared memory to serve each warp's rows and columns. Without matrix instructions, the threads
   // of a warp share what they read, but each read of up to four elements takes at least two cycles, and reads
   // occupy issue slots of multiplications.
@@ -296,7 +296,7 @@ double seconds_of(const Target& target, const GpuGemmPlan& plan) {
     const int64_t accesses = across * tile.depth / side.lanes;
     return static_cast<double>(accesses * each);
   };
-  const double asking =
+  const double issuing =
       (instructions(plan.row, tile.rows) + instructions(plan.column, tile.columns)) / machine.products;
   double multiplying = area * depth / products;
   double reading = static_cast<double>(lines) * depth * bytes / shared_bytes;
@@ -315,8 +315,8 @@ double seconds_of(const Target& target, const GpuGemmPlan& plan) {
     const auto at_once = static_cast<double>(count);
     const double warps = at_once * plan.threads / machine.warp;
     const double busy = warps / (warps + 1);
-    const double step = std::max({at_once * multiplying / busy, at_once * bringing, at_once * reading,
-                                  at_once * asking, latency / static_cast<double>(tile.stages - 1)});
+    const double step = std::max({at_once * multiplying / busy, at_once * loading, at_once * reading,
+                                  at_once * issuing, latency / static_cast<double>(tile.stages - 1)});
     const double together = tile.splits > 1 ? meeting : 0;
     return start + latency + together + static_cast<double>(plan.steps_of_block()) * step +
            at_once * area * write;
@@ -331,7 +331,7 @@ double seconds_of(const Target& target, const GpuGemmPlan& plan) {
 std::optional<GpuGemmPlan> plan_without_tile(const Target& target, loop::Kernel& kernel, bool assume_packed) {
   constexpr int64_t least = 8;  // rows, columns and depth; smaller products are emitted as plain reductions
   auto planned = kernel;        // a kernel that gets no tiles must stay unchanged
-  auto contract = plan_contract_of_grid(target, planned, assume_packed);
+  auto contract = plan_gemm_for_gpu(target, planned, assume_packed);
   if (!contract || contract->rows.extent < least || contract->columns.extent < least ||
       contract->depth.extent < least || contract->batch.extent == 0)
     return std::nullopt;
@@ -420,7 +420,7 @@ int64_t GpuGemmPlan::line(const Side& side) const {
   const int64_t across = &side == &row ? tile.rows : tile.columns;
   return (side.lines_along_depth ? tile.depth : across) + bytes_of_access / side.bytes;
 }
-int64_t GpuGemmPlan::piece_bytes(const Side& side) const {
+int64_t GpuGemmPlan::tile_bytes(const Side& side) const {
   const int64_t across = &side == &row ? tile.rows : tile.columns;
   return line(side) * (side.lines_along_depth ? across : tile.depth) * side.bytes;
 }
@@ -428,11 +428,11 @@ int64_t GpuGemmPlan::sums_line() const {
   return tile.columns + 2 * bytes_of_access * 8 / bits_of(contract.accumulator);
 }
 int64_t GpuGemmPlan::shared_bytes() const {
-  const int64_t sums = grid_turn_rows(*this) * sums_line() * bits_of(contract.accumulator) / 8;
+  const int64_t sums = rows_of_round(*this) * sums_line() * bits_of(contract.accumulator) / 8;
   return std::max(tile.stages * stage_bytes(), sums);
 }
 
-std::optional<GpuGemmPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel, uint64_t tile) {
+std::optional<GpuGemmPlan> plan_gpu_gemm(const Target& target, loop::Kernel& kernel, uint64_t tile) {
   auto plan = plan_without_tile(target, kernel, false);
   if (!plan) return std::nullopt;
   if (tile != 0) {
@@ -446,7 +446,7 @@ std::optional<GpuGemmPlan> plan_grid_contract(const Target& target, loop::Kernel
   return plan;
 }
 
-std::vector<GpuOption> grid_contract_options(const Target& target, const loop::Kernel& kernel) {
+std::vector<GpuOption> gpu_gemm_options(const Target& target, const loop::Kernel& kernel) {
   constexpr size_t most = 12;
   constexpr double hopeless = 2;  // times the least
   std::vector<GpuOption> options;

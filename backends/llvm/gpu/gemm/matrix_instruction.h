@@ -14,7 +14,7 @@
 namespace ferrite::emitter {
 
 /// An operand tile in shared memory: `across` (rows or columns of the product) by depth.
-struct SharedPiece {
+struct SharedTile {
   llvm::Type* element = nullptr;
   bool lines_along_depth = true;  ///< neighbouring elements lie along the depth, else across it
   int64_t line = 0;               ///< elements from one line to the next
@@ -42,13 +42,13 @@ class MatrixInstruction {
 
   /// The lane's operands of `count` adjacent instructions, for the rows or columns from `first` (i64) on and
   /// the depth from `depth` on.
-  std::vector<Operands> row_operands(const SharedPiece& piece, llvm::Value* first, int64_t depth,
+  std::vector<Operands> row_operands(const SharedTile& tile, llvm::Value* first, int64_t depth,
                                      int64_t count) {
-    return operands(piece, machine_.row, machine_.rows, first, depth, count);
+    return operands(tile, machine_.row, machine_.rows, first, depth, count);
   }
-  std::vector<Operands> column_operands(const SharedPiece& piece, llvm::Value* first, int64_t depth,
+  std::vector<Operands> column_operands(const SharedTile& tile, llvm::Value* first, int64_t depth,
                                         int64_t count) {
-    return operands(piece, machine_.column, machine_.columns, first, depth, count);
+    return operands(tile, machine_.column, machine_.columns, first, depth, count);
   }
   /// Adds the product to the lane's sums; each sum is in a stack slot that becomes a register.
   void multiply(std::span<llvm::Value* const> row, std::span<llvm::Value* const> column,
@@ -63,9 +63,9 @@ class MatrixInstruction {
   using Fragment = GpuMachine::Matrix::Fragment;
 
   std::pair<llvm::Value*, llvm::Value*> place_of_lane(const Fragment& fragment);
-  std::vector<Operands> operands(const SharedPiece& piece, const Fragment& layout, int64_t lines,
+  std::vector<Operands> operands(const SharedTile& tile, const Fragment& layout, int64_t lines,
                                  llvm::Value* first, int64_t depth, int64_t count);
-  std::vector<Operands> load_squares(const SharedPiece& piece, const Fragment& layout, int64_t lines,
+  std::vector<Operands> load_squares(const SharedTile& tile, const Fragment& layout, int64_t lines,
                                      llvm::Value* first, int64_t depth, int64_t count, llvm::Type* type);
 
   KernelContext& context_;

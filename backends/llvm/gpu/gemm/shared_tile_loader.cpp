@@ -10,7 +10,7 @@
 
 namespace ferrite::emitter {
 
-loop::Statement value_statement(const ContractPlan& plan, index::Pool& pool, loop::OpId value) {
+loop::Statement value_statement(const GemmPlan& plan, index::Pool& pool, loop::OpId value) {
   const std::array roots{value};
   auto kept = keep_operations(plan.statement, needed_operations(plan.statement, pool, roots), false);
   kept.reductions.clear();
@@ -58,7 +58,7 @@ loop::Statement SharedTileLoader::make_statement() {
   return made;
 }
 
-SharedPiece SharedTileLoader::piece(llvm::Value* stage) const {
+SharedTile SharedTileLoader::tile(llvm::Value* stage) const {
   return {element_, side_.lines_along_depth, plan_.line(side_),
           builder_.CreateInBoundsGEP(builder_.getInt8Ty(), memory_, stage)};
 }
@@ -119,7 +119,7 @@ void SharedTileLoader::begin(llvm::Value* batch, llvm::Value* first, llvm::Value
   }
 }
 
-void SharedTileLoader::bring(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts) {
+void SharedTileLoader::load_async(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts) {
   if (part == 0) values_.clear();
   for (int64_t access = accesses() * part / parts; access < accesses() * (part + 1) / parts; ++access)
     side_.copied ? copy(depth, stage, access) : read(depth, access);
@@ -159,7 +159,7 @@ void SharedTileLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t acce
     auto* some = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, context_.i64(side_.lanes));
     bytes = builder_.CreateNSWMul(some, context_.i64(side_.bytes));
   }
-  block_.copy(*block_.copy_of(side_.lanes * side_.bytes), piece(stage).at(builder_, across, inside), from,
+  block_.copy(*block_.copy_of(side_.lanes * side_.bytes), tile(stage).at(builder_, across, inside), from,
               exists, bytes);
 }
 
@@ -191,7 +191,7 @@ void SharedTileLoader::read(llvm::Value* depth, int64_t access) {
 
 void SharedTileLoader::write(llvm::Value* stage) {
   if (side_.copied) return;
-  const auto to = piece(stage);
+  const auto to = tile(stage);
   const auto bytes = static_cast<uint64_t>(side_.bytes), lanes = static_cast<uint64_t>(side_.lanes);
   for (int64_t access = 0; access < accesses(); ++access) {
     const auto [across, inside] = place(access);

@@ -14,7 +14,7 @@
 namespace ferrite::emitter {
 
 /// The statement that computes one value, over the flat coordinates.
-loop::Statement value_statement(const ContractPlan& plan, index::Pool& pool, loop::OpId value);
+loop::Statement value_statement(const GemmPlan& plan, index::Pool& pool, loop::OpId value);
 
 /// Loads tiles of `across` by `depth` elements: by the machine's asynchronous copies if the plan says so,
 /// else through the threads' registers.
@@ -23,9 +23,9 @@ class SharedTileLoader {
   SharedTileLoader(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan, bool columns);
 
   /// Sets the address of the first stage's tile.
-  void lie_at(llvm::Value* memory) { memory_ = memory; }
+  void set_memory(llvm::Value* memory) { memory_ = memory; }
   /// The tile of the stage at this byte offset (i64).
-  SharedPiece piece(llvm::Value* stage) const;
+  SharedTile tile(llvm::Value* stage) const;
 
   /// Sets the batch entry, the first row or column of all tiles, and the end of the depth (all i64).
   void begin(llvm::Value* batch, llvm::Value* first, llvm::Value* depth_end);
@@ -33,7 +33,7 @@ class SharedTileLoader {
   /// Issues part `part` of `parts` of the thread's accesses. With copies: copies the tile from `depth` (i64)
   /// on to the stage; elements past the end become zeros. Without: loads elements into registers; past the
   /// end, it loads the last tile again.
-  void bring(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts);
+  void load_async(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts);
   /// Writes the elements from registers to the stage's tile.
   void write(llvm::Value* stage);
 

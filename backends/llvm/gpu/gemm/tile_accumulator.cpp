@@ -51,12 +51,12 @@ class ScalarSums final : public TileAccumulator {
     }
   }
 
-  void add_products(const GridStep& step) override {
-    step.bring(0, 1);
+  void add_products(const GemmStep& step) override {
+    step.load_async(0, 1);
     constexpr int64_t unrolled = 4;
     context_.loop(context_.i64(0), context_.i64(plan_.tile.depth), unrolled, "k", [&](llvm::Value* first) {
-      const auto row = read(step.pieces.rows, rows_, first, unrolled);
-      const auto column = read(step.pieces.columns, columns_, first, unrolled);
+      const auto row = read(step.tiles.rows, rows_, first, unrolled);
+      const auto column = read(step.tiles.columns, columns_, first, unrolled);
       for (size_t k = 0; k < unrolled; ++k)
         for (size_t r = 0; r < row[k].size(); ++r)
           for (size_t c = 0; c < column[k].size(); ++c) {
@@ -69,18 +69,18 @@ class ScalarSums final : public TileAccumulator {
     step.arrive();
   }
 
-  int64_t turns() const override { return rows_.count / rows_.group(); }
-  llvm::Value* row_of(int64_t turn, llvm::Value* number) override {
-    return builder_.CreateNSWAdd(number, context_.i64(turn * rows_.threads * rows_.group()));
+  int64_t rounds() const override { return rows_.count / rows_.group(); }
+  llvm::Value* row_of(int64_t round, llvm::Value* number) override {
+    return builder_.CreateNSWAdd(number, context_.i64(round * rows_.threads * rows_.group()));
   }
-  void write(int64_t turn, llvm::Value* memory, int64_t line) override {
+  void write(int64_t round, llvm::Value* memory, int64_t line) override {
     const int64_t group = columns_.group();
     auto* vector = llvm::FixedVectorType::get(type_, static_cast<unsigned>(group));
     for (int64_t r = 0; r < rows_.group(); ++r)
       for (int64_t start = 0; start < columns_.count; start += group) {
         llvm::Value* values = llvm::PoisonValue::get(vector);
         for (int64_t c = 0; c < group; ++c) {
-          auto* sum = sums_[static_cast<size_t>((turn * rows_.group() + r) * columns_.count + start + c)];
+          auto* sum = sums_[static_cast<size_t>((round * rows_.group() + r) * columns_.count + start + c)];
           values =
               builder_.CreateInsertElement(values, builder_.CreateLoad(type_, sum), static_cast<uint64_t>(c));
         }
@@ -111,7 +111,7 @@ class ScalarSums final : public TileAccumulator {
   }
 
   /// Loads the operands, indexed by depth step, then by row or column.
-  std::vector<std::vector<llvm::Value*>> read(const SharedPiece& piece, const Part& part, llvm::Value* depth,
+  std::vector<std::vector<llvm::Value*>> read(const SharedTile& tile, const Part& part, llvm::Value* depth,
                                               int64_t steps) {
     std::vector<std::vector<llvm::Value*>> values(static_cast<size_t>(steps));
     const int64_t group = part.group();
@@ -120,7 +120,7 @@ class ScalarSums final : public TileAccumulator {
       for (int64_t start = 0; start < part.count; start += group) {
         auto* across = builder_.CreateNSWAdd(part.first, context_.i64(start * part.threads));
         auto* from =
-            piece.at(builder_, across, builder_.CreateNSWAdd(depth, context_.i64(static_cast<int64_t>(k))));
+            tile.at(builder_, across, builder_.CreateNSWAdd(depth, context_.i64(static_cast<int64_t>(k))));
         auto* loaded = builder_.CreateAlignedLoad(vector, from, alignment(group));
         for (int64_t lane = 0; lane < group; ++lane)
           values[k].push_back(builder_.CreateExtractElement(loaded, static_cast<uint64_t>(lane)));
@@ -160,44 +160,44 @@ class MatrixSums final : public TileAccumulator {
       }
   }
 
-  void begin(const SharedPieces& pieces) override {
+  void begin(const SharedTiles& tiles) override {
     if (!ahead_) return;
-    const auto first = read(pieces, 0);
+    const auto first = read(tiles, 0);
     for (const auto* side : {&first.rows, &first.columns})
       for (const auto& operands : *side)
         for (auto* operand : operands) kept_.push_back(context_.slot(operand->getType(), "operand"));
     keep(first);
   }
 
-  void add_products(const GridStep& step) override {
+  void add_products(const GemmStep& step) override {
     const int64_t parts = plan_.tile.depth / matrix_.depth();
     if (!ahead_) {
-      step.bring(0, 1);
-      for (int64_t part = 0; part < parts; ++part) multiply(read(step.pieces, part));
+      step.load_async(0, 1);
+      for (int64_t part = 0; part < parts; ++part) multiply(read(step.tiles, part));
       return step.arrive();
     }
     auto operands = recall();
     for (int64_t part = 0; part < parts; ++part) {
       const bool last = part + 1 == parts;
       // All loads must be in flight before the last products.
-      if (!last || parts == 1) step.bring(part, std::max<int64_t>(1, parts - 1));
+      if (!last || parts == 1) step.load_async(part, std::max<int64_t>(1, parts - 1));
       // The next step's tiles must have arrived before their first operands are loaded.
       if (last) step.arrive();
-      auto next = last ? read(step.next, 0) : read(step.pieces, part + 1);
+      auto next = last ? read(step.next, 0) : read(step.tiles, part + 1);
       multiply(operands);
       operands = std::move(next);
     }
     keep(operands);
   }
 
-  int64_t turns() const override { return row_count(); }
-  llvm::Value* row_of(int64_t turn, llvm::Value* number) override {
+  int64_t rounds() const override { return row_count(); }
+  llvm::Value* row_of(int64_t round, llvm::Value* number) override {
     auto* warp = builder_.CreateUDiv(number, context_.i64(matrix_.rows()));
     auto* within = builder_.CreateURem(number, context_.i64(matrix_.rows()));
     return builder_.CreateNSWAdd(builder_.CreateNSWMul(warp, context_.i64(rows_)),
-                                 builder_.CreateNSWAdd(within, context_.i64(turn * matrix_.rows())));
+                                 builder_.CreateNSWAdd(within, context_.i64(round * matrix_.rows())));
   }
-  void write(int64_t turn, llvm::Value* memory, int64_t line) override {
+  void write(int64_t round, llvm::Value* memory, int64_t line) override {
     // A round has the rows of all warps next to each other.
     auto* first =
         builder_.CreateNSWMul(builder_.CreateUDiv(row_, context_.i64(rows_)), context_.i64(matrix_.rows()));
@@ -209,12 +209,12 @@ class MatrixSums final : public TileAccumulator {
         to = builder_.CreateNSWAdd(to, context_.i64(c * matrix_.columns()));
         auto* place = builder_.CreateInBoundsGEP(type_, memory, to);
         const size_t together = matrix_.sums_together(e);
-        llvm::Value* values = builder_.CreateLoad(type_, sum_at(turn, c)[e]);
+        llvm::Value* values = builder_.CreateLoad(type_, sum_at(round, c)[e]);
         if (together > 1) {
           auto* single = values;
           values = llvm::PoisonValue::get(llvm::FixedVectorType::get(type_, static_cast<unsigned>(together)));
           for (size_t k = 0; k < together; ++k) {
-            if (k > 0) single = builder_.CreateLoad(type_, sum_at(turn, c)[e + k]);
+            if (k > 0) single = builder_.CreateLoad(type_, sum_at(round, c)[e + k]);
             values = builder_.CreateInsertElement(values, single, uint64_t{k});
           }
         }
@@ -236,10 +236,10 @@ class MatrixSums final : public TileAccumulator {
   }
 
   /// The operands for one instruction's depth.
-  Operands read(const SharedPieces& pieces, int64_t part) {
+  Operands read(const SharedTiles& tiles, int64_t part) {
     const int64_t k = part * matrix_.depth();
-    return {matrix_.row_operands(pieces.rows, row_, k, row_count()),
-            matrix_.column_operands(pieces.columns, column_, k, column_count())};
+    return {matrix_.row_operands(tiles.rows, row_, k, row_count()),
+            matrix_.column_operands(tiles.columns, column_, k, column_count())};
   }
   void multiply(const Operands& operands) {
     for (int64_t r = 0; r < row_count(); ++r)
@@ -284,13 +284,13 @@ class MatrixSums final : public TileAccumulator {
 
 }  // namespace
 
-int64_t grid_turn_rows(const GpuGemmPlan& plan) {
+int64_t rows_of_round(const GpuGemmPlan& plan) {
   const auto& tile = plan.tile;
   return tile.thread_rows * (plan.matrix ? plan.matrix->rows : group_of(tile.rows / tile.thread_rows));
 }
 
-std::unique_ptr<TileAccumulator> make_grid_sums(KernelContext& context, ThreadBlock& block,
-                                                const GpuGemmPlan& plan) {
+std::unique_ptr<TileAccumulator> make_tile_accumulator(KernelContext& context, ThreadBlock& block,
+                                                       const GpuGemmPlan& plan) {
   if (plan.matrix) return std::make_unique<MatrixSums>(context, block, plan);
   return std::make_unique<ScalarSums>(context, block, plan);
 }

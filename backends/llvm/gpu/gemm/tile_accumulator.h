@@ -12,15 +12,15 @@
 namespace ferrite::emitter {
 
 /// The tiles of both operands in one stage.
-struct SharedPieces {
-  SharedPiece rows, columns;
+struct SharedTiles {
+  SharedTile rows, columns;
 };
 
 /// A step's operand tiles, and the work that overlaps with its products.
-struct GridStep {
-  SharedPieces pieces, next;  ///< tiles of this step and of the next one
+struct GemmStep {
+  SharedTiles tiles, next;  ///< tiles of this step and of the next one
   /// issues part `part` of the loads for a later step
-  std::function<void(int64_t part, int64_t parts)> bring;
+  std::function<void(int64_t part, int64_t parts)> load_async;
   std::function<void()> arrive;  ///< afterwards `next` may be read, and this step's tiles may be overwritten
 };
 
@@ -29,21 +29,21 @@ class TileAccumulator {
  public:
   virtual ~TileAccumulator() = default;
   /// Called before the first step, whose tiles may be read.
-  virtual void begin(const SharedPieces&) {}
+  virtual void begin(const SharedTiles&) {}
   /// Adds the products of the step's tiles.
-  virtual void add_products(const GridStep& step) = 0;
+  virtual void add_products(const GemmStep& step) = 0;
   /// The sums go to the epilogue in this many rounds, each with the same number of rows of the tile.
-  virtual int64_t turns() const = 0;
+  virtual int64_t rounds() const = 0;
   /// The row of the tile for row `number` of a round.
-  virtual llvm::Value* row_of(int64_t turn, llvm::Value* number) = 0;
+  virtual llvm::Value* row_of(int64_t round, llvm::Value* number) = 0;
   /// Writes the thread's sums of a round to memory whose rows are `line` elements apart.
-  virtual void write(int64_t turn, llvm::Value* memory, int64_t line) = 0;
+  virtual void write(int64_t round, llvm::Value* memory, int64_t line) = 0;
 };
 
 /// Rows of one round.
-int64_t grid_turn_rows(const GpuGemmPlan& plan);
+int64_t rows_of_round(const GpuGemmPlan& plan);
 
-std::unique_ptr<TileAccumulator> make_grid_sums(KernelContext& context, ThreadBlock& block,
-                                                const GpuGemmPlan& plan);
+std::unique_ptr<TileAccumulator> make_tile_accumulator(KernelContext& context, ThreadBlock& block,
+                                                       const GpuGemmPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -39,8 +39,8 @@ class ScanEmitter {
   void emit() {
     const auto rows = std::span(statement_.vars).first(statement_.parallel_count());
     const auto coordinates = context_.coordinates(rows, block_.number());
-    const int64_t piece = int64_t{plan_.threads} * plan_.lanes;
-    context_.loop(context_.i64(0), context_.i64(plan_.extent), piece, "piece", [&](llvm::Value* first) {
+    const int64_t chunk = int64_t{plan_.threads} * plan_.lanes;
+    context_.loop(context_.i64(0), context_.i64(plan_.extent), chunk, "chunk", [&](llvm::Value* first) {
       auto* wanted =
           builder_.CreateNSWAdd(first, builder_.CreateNSWMul(block_.thread(), context_.i64(plan_.lanes)));
       auto* exists = builder_.CreateICmpSLT(wanted, context_.i64(plan_.extent));
@@ -176,7 +176,7 @@ unsigned lanes_of(loop::Kernel& kernel, const loop::Statement& statement) {
 
 }  // namespace
 
-std::optional<BlockScanPlan> plan_grid_scan(const Target& target, loop::Kernel& kernel) {
+std::optional<BlockScanPlan> plan_block_scan(const Target& target, loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
   auto states = kernel.statements.size() == 1 ? loop::running_states(kernel.pool, statement) : std::nullopt;
   if (!states) return std::nullopt;
@@ -194,7 +194,7 @@ std::optional<BlockScanPlan> plan_grid_scan(const Target& target, loop::Kernel& 
   return plan;
 }
 
-void emit_grid_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan) {
+void emit_block_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan) {
   ScanEmitter(context, block, plan).emit();
 }
 

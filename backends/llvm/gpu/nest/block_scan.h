@@ -24,9 +24,9 @@ struct BlockScanPlan {
 
 /// Returns the plan, or nullopt if the kernel has another form, or has enough rows for one thread per row
 /// with coalesced reads.
-std::optional<BlockScanPlan> plan_grid_scan(const Target& target, loop::Kernel& kernel);
+std::optional<BlockScanPlan> plan_block_scan(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan);
+void emit_block_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan);
 
 }  // namespace ferrite::emitter

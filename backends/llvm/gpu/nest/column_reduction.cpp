@@ -289,11 +289,11 @@ class ColumnsEmitter {
 
 }  // namespace
 
-std::optional<ColumnReductionPlan> plan_grid_columns(const Target& target, loop::Kernel& kernel) {
+std::optional<ColumnReductionPlan> plan_column_reduction(const Target& target, loop::Kernel& kernel) {
   return ColumnsPlanner(*target.grid, kernel).plan();
 }
 
-void emit_grid_columns(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan) {
+void emit_column_reduction(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan) {
   ColumnsEmitter(context, block, plan).emit();
 }
 

@@ -26,9 +26,9 @@ struct ColumnReductionPlan {
 
 /// Returns nullopt if the kernel is no such reduction, if it has enough wide results for a thread each, or
 /// too few for blocks of columns.
-std::optional<ColumnReductionPlan> plan_grid_columns(const Target& target, loop::Kernel& kernel);
+std::optional<ColumnReductionPlan> plan_column_reduction(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_columns(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan);
+void emit_column_reduction(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan);
 
 }  // namespace ferrite::emitter

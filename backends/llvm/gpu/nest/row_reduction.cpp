@@ -315,11 +315,11 @@ class RowsEmitter {
 
 }  // namespace
 
-std::optional<RowReductionPlan> plan_grid_rows(const Target& target, loop::Kernel& kernel) {
+std::optional<RowReductionPlan> plan_row_reduction(const Target& target, loop::Kernel& kernel) {
   return RowsPlanner(*target.grid, kernel).plan();
 }
 
-void emit_grid_rows(KernelContext& context, ThreadBlock& block, const RowReductionPlan& plan) {
+void emit_row_reduction(KernelContext& context, ThreadBlock& block, const RowReductionPlan& plan) {
   RowsEmitter(context, block, plan).emit();
 }
 

@@ -33,9 +33,9 @@ struct RowReductionPlan {
 
 /// Returns nullopt unless every statement is a map or a reduction over such a row and can process it in
 /// vectors.
-std::optional<RowReductionPlan> plan_grid_rows(const Target& target, loop::Kernel& kernel);
+std::optional<RowReductionPlan> plan_row_reduction(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_rows(KernelContext& context, ThreadBlock& block, const RowReductionPlan& plan);
+void emit_row_reduction(KernelContext& context, ThreadBlock& block, const RowReductionPlan& plan);
 
 }  // namespace ferrite::emitter

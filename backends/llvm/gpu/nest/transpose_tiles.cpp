@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t side = 64;  // side of the square
 // Elements of a line in shared memory; the padding puts columns into different banks.
 constexpr int64_t line = side + 1;
-constexpr int64_t threads = grid_tiles_threads;
+constexpr int64_t threads = transpose_tile_threads;
 
 int64_t tiles_of(const loop::Var& var) { return (var.extent + side - 1) / side; }
 
@@ -35,7 +35,7 @@ class TilesEmitter {
     std::vector<llvm::Value*> memories;
     for (const auto load : plan_.transposed) {
       memories.push_back(block_.shared(stored(load), side * line));
-      bring(load, memories.back());
+      load_square(load, memories.back());
     }
     block_.barrier();
     each_part([&](llvm::Value* inner, llvm::Value* outer) {
@@ -98,7 +98,7 @@ class TilesEmitter {
   }
 
   /// Loads the square of one operand into shared memory, with its lines along `along`.
-  void bring(loop::OpId load, llvm::Value* memory) {
+  void load_square(loop::OpId load, llvm::Value* memory) {
     each_part([&](llvm::Value* inner, llvm::Value* outer) {
       // Positions past the end are clamped so that the load is valid; their elements are never read.
       const auto within = [&](llvm::Value* value, const loop::Var& var, int64_t lanes) -> llvm::Value* {
@@ -143,7 +143,7 @@ class TilesEmitter {
 
 }  // namespace
 
-std::optional<TransposeTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
+std::optional<TransposeTilesPlan> plan_transpose_tiles(loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
   if (kernel.statements.size() != 1 || statement.kind != FE_STATEMENT_MAP || !statement.carries.empty() ||
       statement.stores.size() != 1 || statement.stores[0].mode != FE_STORE_SET)
@@ -194,7 +194,7 @@ std::optional<TransposeTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
   return plan;
 }
 
-void emit_grid_tiles(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan) {
+void emit_transpose_tiles(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan) {
   TilesEmitter(context, block, plan).emit();
 }
 

@@ -21,12 +21,12 @@ struct TransposeTilesPlan {
   int64_t blocks = 0;
 };
 
-inline constexpr unsigned grid_tiles_threads = 256;
+inline constexpr unsigned transpose_tile_threads = 256;
 
 /// Returns nullopt if the kernel is no such map.
-std::optional<TransposeTilesPlan> plan_grid_tiles(loop::Kernel& kernel);
+std::optional<TransposeTilesPlan> plan_transpose_tiles(loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_tiles(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan);
+void emit_transpose_tiles(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan);
 
 }  // namespace ferrite::emitter

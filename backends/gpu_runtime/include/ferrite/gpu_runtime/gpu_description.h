@@ -17,7 +17,7 @@ struct GpuDescription {
 std::string describe(const GpuDescription& device);
 /// Missing numbers have the values of `usual`, whose architecture is only an example for the error text.
 /// Throws Failure `code` on unknown keys and if no architecture is named.
-GpuDescription parse_grid_device(std::string_view description, const GpuDescription& usual,
-                                 std::string_view code);
+GpuDescription parse_gpu_description(std::string_view description, const GpuDescription& usual,
+                                     std::string_view code);
 
 }  // namespace ferrite::emitter

@@ -29,19 +29,19 @@ struct OperandLayout {
 };
 
 /// The sizes of a contraction that a tuner may choose instead of the emitter.
-struct ContractConfig {
+struct GemmConfig {
   int rows = 0, vectors = 0;  ///< size of the register block; 0: the emitter chooses
   int tasks = 0;  ///< -1: about a quarter of the tasks that the emitter would choose; 1: four times as many
   bool winograd = false;  ///< 3 x 3 windows in Winograd blocks of 2 x 2 results, with fewer multiplications
-  friend bool operator==(const ContractConfig&, const ContractConfig&) = default;
+  friend bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
-/// Whether emit_contract handles the kernel with its present packings: the first statement is a float
+/// Whether emit_gemm handles the kernel with its present packings: the first statement is a float
 /// contraction with rows and columns, and the others are maps over the same parallel variables.
-bool can_emit_contract(const Target& target, const loop::Kernel& kernel, const ContractConfig& config = {});
+bool can_emit_gemm(const Target& target, const loop::Kernel& kernel, const GemmConfig& config = {});
 
-struct ContractOption {
-  ContractConfig config;
+struct GemmOption {
+  GemmConfig config;
   double time = 1;                     ///< estimated time relative to the first option
   std::vector<OperandLayout> layouts;  ///< layouts that the option requests
 };
@@ -49,17 +49,16 @@ struct ContractOption {
 /// The emitter's own choice first, then others that may be faster, each with a time of at least 1. Empty if
 /// the kernel is not handled. `winograd`: the last option uses Winograd blocks, if the kernel has suitable
 /// windows, whatever its estimated time.
-std::vector<ContractOption> contract_options(const Target& target, const loop::Kernel& kernel,
-                                             bool winograd = false);
+std::vector<GemmOption> gemm_options(const Target& target, const loop::Kernel& kernel, bool winograd = false);
 
-struct ContractShape {
+struct GemmShape {
   int64_t tasks = 0;  ///< units of parallel work
   int64_t grain = 1;  ///< minimum number of tasks for a worker
 };
 
 /// Fills the context's entry function from the builder's insert point on; the builder ends where the function
-/// may return. Requires can_emit_contract() with the same config. Rewrites the context's kernel: its strided
+/// may return. Requires can_emit_gemm() with the same config. Rewrites the context's kernel: its strided
 /// buffers become one-dimensional.
-ContractShape emit_contract(KernelContext& context, const ContractConfig& config = {});
+GemmShape emit_gemm(KernelContext& context, const GemmConfig& config = {});
 
 }  // namespace ferrite::emitter

@@ -17,7 +17,7 @@
 
 namespace ferrite::emitter {
 
-struct GridResult {
+struct GpuEmitResult {
   std::unique_ptr<llvm::Module> module;
   int64_t blocks = 0;        ///< blocks of the grid; 0: there is nothing to do
   unsigned threads = 1;      ///< threads of a block
@@ -35,15 +35,15 @@ struct GpuOption {
 };
 
 /// The possible ways, fastest first. Empty if there is only one, whose id is 0.
-std::vector<GpuOption> grid_options(const Target& target, const loop::Kernel& kernel);
+std::vector<GpuOption> gpu_options(const Target& target, const loop::Kernel& kernel);
 
-/// Emits all statements of `kernel` for target.grid with an option of grid_options(); id 0 selects the first
-/// one. Throws Failure FE_EUNSUPPORTED for every kernel that grid_unsupported_reason() rejects. Thread-safe
+/// Emits all statements of `kernel` for target.grid with an option of gpu_options(); id 0 selects the first
+/// one. Throws Failure FE_EUNSUPPORTED for every kernel that gpu_unsupported_reason() rejects. Thread-safe
 /// for different contexts.
-GridResult emit_grid_kernel(llvm::LLVMContext& context, const Target& target, loop::Kernel kernel,
-                            std::string_view entry, uint64_t option = 0);
+GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& context, const Target& target, loop::Kernel kernel,
+                              std::string_view entry, uint64_t option = 0);
 
-/// The reason for which emit_grid_kernel would decline; empty if it would not.
-std::string grid_unsupported_reason(const Target& target, const loop::Kernel& kernel);
+/// The reason for which emit_gpu_kernel would decline; empty if it would not.
+std::string gpu_unsupported_reason(const Target& target, const loop::Kernel& kernel);
 
 }  // namespace ferrite::emitter

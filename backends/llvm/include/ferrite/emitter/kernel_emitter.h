@@ -26,11 +26,11 @@ struct EmitResult {
 /// calls, element types below a byte, packed operands outside a contraction. `config` applies to contractions
 /// only. Thread-safe for different contexts.
 EmitResult emit_kernel(llvm::LLVMContext& context, const Target& target, loop::Kernel kernel,
-                       std::string_view entry, const ContractConfig& config = {});
+                       std::string_view entry, const GemmConfig& config = {});
 
 /// The reason for which emit_kernel would decline; empty if it would not.
 std::string unsupported_reason(const Target& target, const loop::Kernel& kernel,
-                               const ContractConfig& config = {});
+                               const GemmConfig& config = {});
 
 /// Estimated seconds of one launch on one core.
 double estimate_seconds(const Target& target, loop::Kernel kernel);

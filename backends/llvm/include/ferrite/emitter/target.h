@@ -157,7 +157,7 @@ struct Target {
   bool uneven_vectors = true;    ///< vectors of any number of lanes; else of powers of two
   bool optimised_later = false;  ///< the consumer of the code optimises it and expects it unoptimised
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
-  bool matrix_tiles = false;     ///< AMX tile registers of 16 rows of 64 bytes, and their bf16 products
+  bool amx = false;              ///< AMX tile registers of 16 rows of 64 bytes, and their bf16 products
 
   /// Non-temporal stores of whole aligned vectors, ordered by x86's fence.
   bool streaming_stores = false;
