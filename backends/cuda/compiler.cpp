@@ -11,8 +11,8 @@ namespace ferrite::cuda {
 namespace {
 
 /// PTX does not define the negation and magnitude of the lowest integer, and the driver's compiler assumes
-/// that `neg` and `abs` never meet it: it takes the remainder of a magnitude for positive, and folds
-/// min(a, -b) and min(a, 0 - b) to -b although b may be the lowest integer. Both are rewritten with
+/// that `neg` and `abs` never meet it. It takes the remainder of a magnitude for positive, and in min(a, -b)
+/// and min(a, 0 - b) it takes -b for larger than any a. Both instructions are rewritten with
 /// -a = ~(a - 1), which wraps.
 std::string with_wrapping_negation(std::string_view ptx) {
   std::string result;

@@ -90,7 +90,8 @@ emitter::Target target_of(const emitter::GpuDescription& device) {
   grid.barrier = {"llvm.amdgcn.s.barrier", {}, 0};
   grid.block_scope = "workgroup";
   grid.grid_scope = "agent";
-  // hipMalloc() returns neither kind of memory; the cache units perform these additions only in other memory.
+  // hipMalloc() returns neither kind of memory. The cache units perform atomic additions only in memory of
+  // neither kind.
   grid.memory_marks = {"amdgpu.no.fine.grained.memory", "amdgpu.no.remote.memory"};
   grid.calling_convention = llvm::CallingConv::AMDGPU_KERNEL;
   grid.row_threads = 512;

@@ -373,7 +373,7 @@ GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& tar
       statement.contract_kind = FE_CONTRACT_GENERIC;
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
-  // The order matters: each planner accepts a more general class of kernels than the one before it.
+  // Try the specialised schedules in this order; layout_of() handles the remaining kernels.
   const auto rows = softmax || contract ? std::nullopt : plan_row_reduction(target, kernel);
   const auto columns = softmax || contract || rows ? std::nullopt : plan_column_reduction(target, kernel);
   const auto tiles = softmax || contract || rows || columns ? std::nullopt : plan_transpose_tiles(kernel);

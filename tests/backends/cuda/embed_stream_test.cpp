@@ -186,7 +186,7 @@ TEST_F(EmbedStreamTest, WaitsForWhatTheHostReads) {
   EXPECT_GE(counted(calls(), "cuStreamSynchronize", waited), 1);
   close();
 
-  // Errors of indices from inputs reach the host.
+  // A run with indices from inputs waits, so that it can report an index out of range.
   open("gather.fe");
   Bound i(driver_, kDLInt, 64);
   const DLTensor* inputs[] = {&x.tensor, &i.tensor};

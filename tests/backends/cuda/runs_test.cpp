@@ -27,7 +27,7 @@ TEST_F(DeviceRuns, TheSecondRunIsRecordedAndLaterOnesReplayIt) {
   }
   EXPECT_EQ(calls("cuLaunchKernelEx").size(), kernels);       // calls of the first run
   EXPECT_EQ(calls("kept cuLaunchKernelEx").size(), kernels);  // calls of the second one
-  EXPECT_EQ(calls("kept cuMemcpyHtoDAsync").size(), 1u);      // input in pageable memory
+  EXPECT_EQ(calls("kept cuMemcpyHtoDAsync").size(), 1u);      // the input
   EXPECT_EQ(calls("kept cuMemcpyDtoHAsync").size(), 2u);
   EXPECT_EQ(calls("cuGraphLaunch").size(), 4u);
   EXPECT_EQ(calls("cuGraphInstantiate").size(), 1u);

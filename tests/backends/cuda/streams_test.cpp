@@ -65,8 +65,8 @@ TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
       EXPECT_EQ(y[0], given);
       EXPECT_EQ(first, given + 1);
     }
-    // From pageable memory, copies are complete on return; the host may then read the memory at the same
-    // time.
+    // Copies from pageable memory are complete on return, and memory that the host only reads can be read
+    // during a copy.
     program.steps[1].call.reads = {0};
     program.steps[1].call.writes = {};
     forget_calls();

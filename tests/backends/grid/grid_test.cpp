@@ -385,7 +385,7 @@ TEST(Reduce, BlocksOfColumns) {
         if (HasFatalFailure()) return;
       }
       EXPECT_NE(tasks(columns(dtype, 1, 150, of_line, of_line)),
-                1);  // with one block per column, three processors would idle
+                1);  // a single block would leave three multiprocessors idle
       // There are enough results for a thread each, but threads of narrow elements would read less than a
       // line together.
       EXPECT_EQ(tasks(columns(dtype, 1 << 13, 150, of_line, of_line)) == 1 << 13, dtype == bf16);

@@ -193,7 +193,7 @@ TEST_F(LevelZeroRuntimeTest, ALostDeviceDoesNothingMoreAndAllOfItEnds) {
     const auto status = runtime_->status(0);
     EXPECT_EQ(status.status, FE_DEVICE_LOST) << function;
     EXPECT_NE(status.text.find("the device is lost"), std::string::npos) << status.text;
-    nothing_fails();  // recovers even so
+    nothing_fails();  // the device stays lost even so
     EXPECT_THROW(runtime_->alloc(0, bytes), Failure) << function;
     EXPECT_THROW(runtime_->synchronise(0), Failure) << function;
     EXPECT_EQ(runtime_->status(0).status, FE_DEVICE_LOST) << function;

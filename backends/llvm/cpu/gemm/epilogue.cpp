@@ -185,7 +185,6 @@ void GemmEpilogue::emit_vector(const GemmCoordinates& place, llvm::Value* sums, 
   auto point = point_at(place);
   point.vector = lane_;
   point.lanes = static_cast<unsigned>(plan_.lanes);
-  // Only GPU tiles start their vectors at multiples of the lanes in every buffer.
   point.aligned = context_.target.grid.has_value();
   point.mask = mask;
   body_.start(point);
