@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Chains of views of one op. Each function gives the value that takes the node's place, or none.
+// Chains of views of one op. Each function returns the value that replaces the node, or none.
 #include "passes.h"
 
 namespace ferrite::passes {
@@ -9,13 +9,13 @@ Dims list(Node node, std::string_view name) {
   auto numbers = node.attrs().integers(name);
   return {numbers.begin(), numbers.end()};
 }
-/// The node that makes x where it is of this op, else none.
+/// The node that produces x if it is of this op, else none.
 Node producer_of(Value x, std::string_view op) {
   Node node = x.producer();
   return node && node.op() == op ? node : Node();
 }
 
-/// Turns reshape(reshape(x)) into one reshape of x, or into x where that has the dims already.
+/// Turns reshape(reshape(x)) into one reshape of x, or into x if that has the dims already.
 Value compose_reshape(Graph& g, Node node) {
   Node inner = producer_of(node.operand(0), "reshape");
   if (!inner) return {};
@@ -43,14 +43,14 @@ Value compose_expand(Graph& g, Node node) {
   return g.make("expand", {inner.operand(0)}, {attr("shape", list(node, "shape"))});
 }
 
-/// Turns slice(slice(x)) into one slice of x, and one that takes all of x in order into x.
+/// Turns slice(slice(x)) into one slice of x, and a slice of all of x in order into x.
 Value compose_slice(Graph& g, Node node) {
   Value x = node.operand(0);
   auto starts = list(node, "starts"), sizes = list(node, "sizes"), strides = list(node, "strides");
   if (Node inner = producer_of(x, "slice")) {
     auto first = list(inner, "starts"), steps = list(inner, "strides");
     for (size_t d = 0; d < starts.size(); ++d) {
-      // An empty dim reads nothing, whatever its start.
+      // An empty dim reads nothing, so any valid start will do.
       starts[d] = sizes[d] > 0 ? first[d] + starts[d] * steps[d] : 0;
       strides[d] *= steps[d];
     }

@@ -9,12 +9,13 @@
 namespace ferrite::passes {
 namespace {
 
-/// The magnitudes of some elements. A product with a number is monotonic in the magnitude, rounding included, so that
-/// these two say whether each product keeps its range.
+/// The range of magnitudes of some elements. Multiplication by a number is monotonic in the magnitude,
+/// rounding included, so the two bounds decide whether every product stays in range.
 template <class T>
 struct Magnitudes {
-  T least = std::numeric_limits<T>::infinity();  ///< of those that are not zero; infinite: none
-  T greatest = 0;                                ///< infinite: one element is not finite
+  /// The least magnitude of the elements that are not zero; infinite: there are none.
+  T least = std::numeric_limits<T>::infinity();
+  T greatest = 0;  ///< infinite: an element is not finite
 
   void add(T element) {
     const T magnitude = std::fabs(element);
@@ -31,14 +32,14 @@ struct Magnitudes {
     Magnitudes product;
     product.greatest = greatest * factor;
     if (!std::isfinite(product.greatest)) product.greatest = std::numeric_limits<T>::infinity();
-    // A product that vanishes says nothing of the next larger ones.
+    // If a product underflows to zero, nothing is known about the next larger elements.
     if (std::isfinite(least) && factor != 0)
       product.least = std::max(least * factor, std::numeric_limits<T>::denorm_min());
     return product;
   }
 };
 
-/// Whether a product of constants is finite, and normal or from a factor of zero.
+/// Whether a product of constants is finite, and normal unless a factor is zero.
 template <class T>
 bool keeps_range(T a, T b) {
   const T product = a * b;
@@ -48,7 +49,7 @@ template <class T>
 bool keeps_range(const Magnitudes<T>& of, T factor) {
   return keeps_range(of.greatest, factor) && (!std::isfinite(of.least) || keeps_range(of.least, factor));
 }
-/// Whether the sum of two constants is not the only one of the three that is not finite.
+/// Whether the sum of two constants is finite, or a term already is not.
 template <class T>
 bool sum_keeps_range(T a, T b) {
   return std::isfinite(a + b) || !std::isfinite(a) || !std::isfinite(b);
@@ -57,7 +58,8 @@ bool sum_keeps_range(T a, T b) {
 template <class T>
 using PerChannel = std::vector<Magnitudes<T>>;
 
-/// The magnitudes of `count` equal parts of a constant, one after the other; none where its elements are not at hand.
+/// The magnitude ranges of `count` equal parts of a constant, in order; none if its elements are not
+/// available.
 template <class T>
 std::optional<PerChannel<T>> magnitudes_of_constant(Value constant, size_t count) {
   const auto view = constant.view();
@@ -83,15 +85,15 @@ std::optional<PerChannel<T>> magnitudes_of_constant(Value constant, size_t count
   return parts;
 }
 
-/// The magnitudes of each channel (dim 0) of weights. Expressions are looked through where they only move or widen elements,
-/// and where they are what folding an earlier scale left.
+/// The magnitude range of each channel (dim 0) of the weights. Looks through expressions that only move or
+/// widen elements, and through the expressions left by an earlier folded scale.
 template <class T>
 std::optional<PerChannel<T>> magnitudes(Value weight, size_t channels) {
   if (weight.is_constant()) return magnitudes_of_constant<T>(weight, channels);
   const Node node = weight.producer();
   const auto op = node.op();
   if (op == "reshape" || op == "transpose" || op == "cast") {
-    // Where each element went is not followed: all channels get the magnitudes of the whole.
+    // The positions of elements are not tracked: every channel gets the range of the whole.
     const auto whole = magnitudes<T>(node.operand(0), 1);
     return whole ? std::optional(PerChannel<T>(channels, whole->front())) : std::nullopt;
   }
@@ -130,14 +132,14 @@ Value fold_affine(Graph& graph, Node conv, const std::vector<T>* scale, const st
   const Value weight = conv.operand(1), bias = conv.operand(2);
   const auto channels = static_cast<size_t>(weight.dims()[0]);
   if (channels == 0) return {};
-  // A sum with -0 is its other term, whatever that is.
+  // x + (-0) is x for every x, so -0 stands for an absent term.
   const T one = 1, nothing = -T(0);
   const auto weights =
       scale ? magnitudes<T>(weight, channels) : std::optional(PerChannel<T>(channels, Magnitudes<T>()));
   const auto biases = bias ? numbers<T>(bias) : std::optional(std::vector<T>(channels, nothing));
   if (!weights || !biases) return {};
 
-  // What goes into the convolution, and what stays after it.
+  // Factors and terms that go into the convolution, and those that stay after it.
   std::vector<T> inner_scale(channels, one), outer_scale(inner_scale), inner_bias(*biases),
       outer_shift(channels, nothing);
   bool all = true, some = false;

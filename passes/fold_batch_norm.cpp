@@ -7,7 +7,7 @@
 namespace ferrite::passes {
 namespace {
 
-/// The batch norm as one scale and one shift a channel, in the order of its decomposition.
+/// The batch norm as one scale and one shift per channel, computed in the order of its decomposition.
 template <class T>
 Value fold(Graph& graph, Node norm, Node conv) {
   const auto scale = numbers<T>(norm.operand(1)), bias = numbers<T>(norm.operand(2)),

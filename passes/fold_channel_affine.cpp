@@ -6,7 +6,7 @@
 namespace ferrite::passes {
 namespace {
 
-/// The constant as one number for each of the channels (dim 1) of `result`, or none where it is not that.
+/// The constant as one number per channel (dim 1) of `result`, or none if it has another form.
 template <class T>
 std::optional<std::vector<T>> per_channel(Value constant, const TensorType& result) {
   const auto type = constant.type();

@@ -4,8 +4,8 @@
 namespace ferrite::passes {
 namespace {
 
-constexpr uint64_t most_operand_bytes = 1 << 20;  // what is worth evaluating at compile time
-constexpr int64_t most_spread_bytes = 1 << 10;    // a repetition larger than this is cheaper as an index map
+constexpr uint64_t most_operand_bytes = 1 << 20;  // larger operands are not evaluated at compile time
+constexpr int64_t most_spread_bytes = 1 << 10;    // a larger repetition is cheaper as an index map
 
 bool worth_folding(Node node) {
   auto view = node.view();
@@ -32,7 +32,7 @@ bool worth_folding(Node node) {
 
 bool fold_constants(Graph& graph) {
   bool changed = false;
-  // In topological order, so that what a node's operands were turned into is seen.
+  // Visit nodes in topological order, so that folded operands are seen as constants.
   for (Node node : graph.nodes()) {
     if (!worth_folding(node)) continue;
     bool all = true;

@@ -43,7 +43,7 @@ std::string key_of(const Attr& attr) {
   return key;
 }
 
-/// Literals are equal where type and bytes are; any other value only to itself.
+/// Literals are equal if type and bytes are; any other value equals only itself.
 std::string key_of(Value value) {
   std::string key;
   if (!value) return key;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Concatenations of concatenations, and of many parts of one value.
+// Concatenations of concatenations, and of many slices of one value.
 #include <algorithm>
 #include <set>
 
@@ -8,16 +8,16 @@
 namespace ferrite::passes {
 namespace {
 
-// Each part that is copied is loops, and code, of its own. So many parts are better picked by a table, unless they are long: what is
-// picked is read element by element.
+// Each copied part needs its own loops and code. More parts than this are better gathered through a table of
+// indices, unless they are long: a gather reads element by element.
 constexpr size_t most_copied_parts = 16;
-constexpr int64_t longest_picked = 4096;  // elements of a part, on average
+constexpr int64_t longest_picked = 4096;  // average elements of a part
 
-/// `size` steps along the axis of `source`, from `start` on.
+/// The range [start, start + size) along the axis of `source`.
 struct Part {
   Value source;
   int64_t start = 0, size = 0, step = 1;
-  Value whole;  ///< that is this part already; none where parts were joined
+  Value whole;  ///< the value that equals this part; none if parts were joined
 };
 
 size_t axis_of(Node concat) {
@@ -29,7 +29,7 @@ bool is_static(const Dims& dims) {
   return std::ranges::none_of(dims, [](int64_t dim) { return dim < 0; });
 }
 
-/// The concatenation along the axis that makes x, where nothing else reads it; else none.
+/// The concatenation along the axis that produces x, if nothing else reads it; else none.
 Node inner_concat(Value x, size_t axis) {
   const auto view = x.view();
   Node node = x.producer();
@@ -38,8 +38,8 @@ Node inner_concat(Value x, size_t axis) {
   return is_inner ? node : Node();
 }
 
-/// What is put together in the end, in order: operands of concatenations within are taken for these, which go into `inner`, users
-/// before what they read.
+/// The operands of the flattened concatenation, in order. Operands that are concatenations are replaced by
+/// theirs; these go into `inner`, each after its users.
 std::vector<Value> leaves_of(Node concat, size_t axis, std::vector<Node>& inner) {
   std::vector<Value> leaves, stack;
   const auto push = [&](Node node) {
@@ -59,7 +59,7 @@ std::vector<Value> leaves_of(Node concat, size_t axis, std::vector<Node>& inner)
   return leaves;
 }
 
-/// A slice along the axis alone as a part of what it slices; anything else is a part for itself.
+/// A slice along the axis alone, as a part of its operand; any other value is a part of itself.
 Part part_of(Value x, size_t axis) {
   const auto dims = x.dims();
   Part part{x, 0, dims[axis], 1, x};
@@ -74,7 +74,7 @@ Part part_of(Value x, size_t axis) {
   return {source, starts[axis], dims[axis], steps[axis], x};
 }
 
-/// Parts that follow each other in one value become one. Empty ones go, but for one where there is nothing else.
+/// Joins parts that are adjacent in one value. Drops empty parts, but keeps one if there is nothing else.
 std::vector<Part> parts_of(const std::vector<Value>& leaves, size_t axis) {
   std::vector<Part> parts;
   for (const Value leaf : leaves) {
@@ -95,7 +95,7 @@ std::vector<Part> parts_of(const std::vector<Value>& leaves, size_t axis) {
   return parts;
 }
 
-/// The value that the part is.
+/// The value of the part.
 Value value_of(Graph& graph, const Part& part, size_t axis) {
   if (part.whole) return part.whole;
   auto sizes = part.source.dims();
@@ -114,8 +114,8 @@ bool is_picked(const std::vector<Part>& parts, const TensorType& result) {
          std::ranges::all_of(parts, [&](const Part& part) { return part.source == parts[0].source; });
 }
 
-/// Turn this: %a = slice(%x) {starts = [4], sizes = [2]}  %b = slice(%x) {starts = [0], sizes = [1]} ... %r = concat(%a, %b, ...)
-/// into this: %r = gather(%x, [4, 5, 0, ...])
+/// Turn this: %a = slice(%x) {starts = [4], sizes = [2]}  %b = slice(%x) {starts = [0], sizes = [1]} ... %r =
+/// concat(%a, %b, ...) into this: %r = gather(%x, [4, 5, 0, ...])
 Value pick(Graph& graph, const std::vector<Part>& parts, size_t axis) {
   std::vector<int64_t> places;
   for (const auto& part : parts)
@@ -128,7 +128,8 @@ Value pick(Graph& graph, const std::vector<Part>& parts, size_t axis) {
 
 bool merge_concats(Graph& graph) {
   bool changed = false;
-  // The last ones first: they take in those that they read, which are gone when their turn comes.
+  // Visit the last concatenations first: they absorb those that they read, which are gone when it is their
+  // turn.
   std::set<fe_node> gone;
   auto nodes = graph.nodes();
   std::ranges::reverse(nodes);

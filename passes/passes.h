@@ -10,26 +10,26 @@
 
 namespace ferrite::passes {
 
-/// Turns nodes whose operands are constants into constants, where the result has at most 64 KiB. Larger ones
-/// stay and are computed once at load.
+/// Turns nodes with constant operands into constants if the result has at most 64 KiB. Larger ones stay and
+/// are computed once at load.
 bool fold_constants(Graph& graph);
-/// Turns nodes that compute the same from the same values into one.
+/// Merges nodes that compute the same function of the same values.
 bool merge_common(Graph& graph);
-/// Drops nodes whose results nobody reads.
+/// Removes nodes whose results nothing reads.
 bool drop_dead(Graph& graph);
-/// Turns chains of views into one, and views that change nothing into their operand.
+/// Turns chains of views into one view, and views that change nothing into their operand.
 bool compose_views(Graph& graph);
-/// Turns concatenations of concatenations into one, parts that follow each other in one value into one part, and
-/// many short parts of one value into a gather.
+/// Flattens concatenations of concatenations, joins parts that are adjacent in one value, and turns many
+/// short parts of one value into a gather.
 bool merge_concats(Graph& graph);
-/// Turns a convolution and the batch_norm that follows into a convolution with other weights. Channels that would overflow
-/// or underflow there stay apart, as those of fold_channel_affine do.
+/// Turns a convolution and the batch_norm after it into a convolution with other weights. Channels that would
+/// overflow or underflow there stay apart, as in fold_channel_affine.
 bool fold_batch_norm(Graph& graph);
-/// Turns a convolution and a constant per channel that is multiplied with or added to its result into a
+/// Turns a convolution whose result is multiplied with or added to a constant per channel into a single
 /// convolution.
 bool fold_channel_affine(Graph& graph);
-/// Turns a scatter upon a constant that puts one update on each line into a choice at each element, which needs no
-/// tensor to scatter into and goes into what reads it.
+/// Turns a scatter into a constant with one update per line into an elementwise selection. That needs no
+/// tensor to scatter into and can be fused with its readers.
 bool scatter_into_constant(Graph& graph);
 
 RuleSet simplify();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The standard passes as a plugin. Constants and common subexpressions are looked for twice: over composite
-// ops, and over the primitive ones that their decompositions leave.
+// The standard passes as a plugin. Constants and common subexpressions are searched twice: among composite
+// ops, and among the primitive ops of their decompositions.
 #include "passes.h"
 
 namespace {
@@ -16,7 +16,7 @@ void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) 
   builder.add(passes::recognise_rms_norm());
   builder.add(passes::recognise_simplified_layer_norm());
 
-  // Shape arithmetic becomes constant before anything is matched against constants.
+  // Shape arithmetic must be constant before rules match against constants.
   builder.add(pass("pre_grad", "passes.fold_constants_early", passes::fold_constants));
 
   builder.add(
@@ -26,8 +26,7 @@ void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) 
   builder.add(pass("post_grad", "passes.merge_concats", passes::merge_concats)
                   .run_after("passes.compose_views")
                   .run_before("passes.cse"));
-  // A bias or scale that was written apart goes in first, so that a batch norm behind it finds the
-  // convolution.
+  // Fold a separate bias or scale first, so that the batch norm after it finds the convolution.
   builder.add(pass("post_grad", "passes.fold_channel_affine", passes::fold_channel_affine)
                   .run_after("passes.compose_views"));
   builder.add(pass("post_grad", "passes.fold_batch_norm", passes::fold_batch_norm)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Turns the forms in which exporters write silu, hard swish and mish into one op each. After the standard passes: those drop a
-// factor of 1 in sigmoid(1 * x), and rules of other plugins that look for the same forms have had their turn.
+// Turns the expressions that exporters write for silu, hard swish and mish into one op each. It runs after
+// the standard passes: those remove a factor of 1 in sigmoid(1 * x), and rules of other plugins for the same
+// expressions come first.
 #include "passes.h"
 
 namespace ferrite::passes {
@@ -17,16 +18,18 @@ rule passes.recognise_silu at post_grad_post {
 rule passes.recognise_hardswish at post_grad_post {
   match {
     %s = add(%x, 3)
-    %c = clamp(%s, 0, 6) | minimum(maximum(%s, 0) | relu(%s), 6) | maximum(minimum(%s, 6), 0) | clamp(relu(%s), none | 0, 6)
+    %c = clamp(%s, 0, 6) | minimum(maximum(%s, 0) | relu(%s), 6) | maximum(minimum(%s, 6), 0) |
+         clamp(relu(%s), none | 0, 6)
     %g = hardsigmoid(%x) {alpha = $alpha, beta = 0.5}
-    %r = div(mul(%x, %c), 6) | mul(mul(%x, %c), %k) | mul(%x, div(%c, 6) | mul(%c, %k) | %g) | mul(div(%x, 6) | mul(%x, %k), %c)
+    %r = div(mul(%x, %c), 6) | mul(mul(%x, %c), %k) | mul(%x, div(%c, 6) | mul(%c, %k) | %g) |
+         mul(div(%x, 6) | mul(%x, %k), %c)
   }
-  // Exporters round a sixth to 6 or more digits.
+  // Exporters round 1/6 to 6 or more digits.
   where { $alpha * 6 > 0.99999, $alpha * 6 < 1.00001, value(%k) * 6 > 0.99999, value(%k) * 6 < 1.00001 }
   yield { %r = hardswish(%x) }
 }
-// PyTorch's threshold, from which on it takes x for softplus(x): at 20 they are one number but in f64. The sum that keeps its range
-// is how softplus is computed here, too.
+// Above PyTorch's threshold, it returns x for softplus(x): from 20 on they are equal except in f64. The sum
+// that keeps its range is also the way in which softplus is computed here.
 rule passes.recognise_softplus at post_grad_post {
   match {
     %e = exp(%x)

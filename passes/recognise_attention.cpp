@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Turns scaled dot products with a softmax between, and rotary embeddings, into one op each. A factor of the queries or keys stays
-// where it is: in a small dtype the scores may overflow without it. The rule language has no word for any number of dims, so
-// that the text is made for each rank.
+// Turns scaled dot products with a softmax in between, and rotary embeddings, into one op each. A scale of
+// the queries or keys stays where it is: in a small dtype the scores may overflow without it. The rule
+// language cannot express any number of dims, so the text is generated for each rank.
 #include <vector>
 
 #include "passes.h"
@@ -9,8 +9,8 @@
 namespace ferrite::passes {
 namespace {
 
-/// How exporters mask the scores, and what the op's mask is then: one sum, or two, as of T5's positions and its padding; a
-/// difference; a choice in which the scores come first or second.
+/// A form of masking that exporters write, and the op's mask for it: one sum; two sums, as of T5's positions
+/// and padding; a difference; a selection with the scores as its first or second operand.
 struct Masking {
   const char *name, *masked, *made, *mask, *attribute;
 };
@@ -20,12 +20,13 @@ constexpr Masking maskings[] = {
     {".biased", "add(add(%t, %bias) once, %more) once", "%mask = add(%bias, %more)", "%mask", ""},
     {".subtracted", "sub(%t, %mask) once", "%negated = neg(%mask)", "%negated", ""},
     {".chosen", "where(%mask, %t, %fill) once", "", "%mask", ", masked = value(%fill)"},
-    {".filled", "where(%mask, %fill, %t) once", "%kept = logical_not(%mask)", "%kept", ", masked = value(%fill)"},
+    {".filled", "where(%mask, %fill, %t) once", "%kept = logical_not(%mask)", "%kept",
+     ", masked = value(%fill)"},
 };
 // clang-format on
 
-/// What lies between the two products. Paddle adds 0 to whatever it scales, and a tensor of zeros to what it chooses from. The
-/// choice at %w is what PyTorch writes for a mask of bool.
+/// The operations between the two products. Paddle adds 0 to values that it scales, and a tensor of zeros to
+/// operands of a selection. The selection at %w is PyTorch's form of a bool mask.
 std::string scores(const Masking& masking) {
   return std::string(R"(
     %scaled = mul(%s, %m) once
@@ -38,11 +39,11 @@ std::string scores(const Masking& masking) {
 }
 constexpr const char* attributes =
     "scale = value(%m) else 1 / value(%d) else 1.0, nan_as_zero = value(%zero) == 0 else false";
-/// What else reads the softmax keeps it. The condition on %zero is not asked where there is none.
+/// Other readers of the softmax keep it alive. The condition on %zero is skipped if there is no %zero.
 constexpr const char* conditions = "uses(%p) <= 2, uses(%w) == 1, value(%zero) == 0";
 
-/// Exporters write the keys transposed, mostly together with the transposition of the heads. The view that this turns back, and
-/// the one in attention, go with compose_views.
+/// Exporters write the keys transposed, mostly merged with the transposition of the heads. compose_views
+/// removes the inverse view that this rule adds, together with the one in attention.
 std::string plain_attention(const Masking& masking, size_t rank) {
   const std::string perm = rank == 3 ? "[0, 2, 1]" : "[0, 1, 3, 2]", dims = std::to_string(rank);
   return "rule passes.recognise_attention" + std::string(rank == 3 ? ".of_3_dims" : "") + masking.name +
@@ -54,8 +55,8 @@ std::string plain_attention(const Masking& masking, size_t rank) {
          "}\n  }\n}\n";
 }
 
-/// TensorFlow's einsum, and PyTorch's attention that adds masks of several heads: the products have one batch dim, the softmax
-/// two.
+/// TensorFlow's einsum, and PyTorch's attention with added masks per head: the products have one batch dim,
+/// the softmax has two.
 std::string reshaped_attention(const Masking& masking) {
   return "rule passes.recognise_attention.reshaped" + std::string(masking.name) + R"( at post_grad_post {
   match {
@@ -86,7 +87,7 @@ std::string reshaped_attention(const Masking& masking) {
 )";
 }
 
-/// Keras writes the scores of keys by queries, takes the softmax along the keys and turns that around.
+/// Keras computes the scores as keys by queries, takes the softmax along the keys, and transposes it.
 constexpr const char* turned_attention = R"(
 rule passes.recognise_attention.turned at post_grad_post {
   match {
@@ -104,25 +105,26 @@ rule passes.recognise_attention.turned at post_grad_post {
 }
 )";
 
-/// "[first, first, ..., last]" for so many dims, `rank` of them the first.
+/// "[first, first, ..., last]": `rank` times `first`, then `last`.
 std::string repeat(size_t rank, const std::string& first, const std::string& last) {
   std::string text = "[";
   for (size_t d = 0; d < rank; ++d) text += first + ", ";
   return text + last + "]";
 }
-/// "[dim(%x, 0), dim(%x, 1), ..., last]" with the first dims of x.
+/// "[dim(%x, 0), dim(%x, 1), ..., last]" with the first `count` dims of x.
 std::string dims_of(const std::string& x, size_t count, const std::string& last) {
   std::string text = "[";
   for (size_t d = 0; d < count; ++d) text += "dim(" + x + ", " + std::to_string(d) + "), ";
   return text + last + "]";
 }
 
-/// The text of the rules over tensors of one rank. %z is what the rotated part is cut out of, where it is a part.
+/// The text of the rules for tensors of one rank. %z is the tensor from which the rotated part is sliced, if
+/// it is a part.
 class Rotary {
  public:
   explicit Rotary(size_t rank) : rank_(rank), lead_(rank - 1), suffix_(rank == 4 ? "" : ".of_3_dims") {}
 
-  /// rotate_half: a concatenation of the halves, with cos and sin of the whole dim.
+  /// rotate_half: a concatenation of the halves; cos and sin have the whole dim.
   std::string halves(bool of_part) const {
     const std::string x = of_part ? "%z" : "%x";
     const std::string split =
@@ -142,7 +144,7 @@ class Rotary {
 }
 )";
   }
-  /// The two halves apart, with cos and sin of one half.
+  /// Separate halves; cos and sin have half the dim.
   std::string two_halves() const {
     return head("two_halves") +
            "    %first, %second = split(%x) {axis = rank(%x) - 1, sizes = [$half, $half]}\n    %a = %first "
@@ -151,7 +153,7 @@ class Rotary {
            products() + "    %r = concat(%low, %high) {axis = rank(%x) - 1}\n  }\n" + each_pair("$half") +
            "  yield { %r = rotary_embedding(%x, %cos, %sin) }\n}\n";
   }
-  /// Pairs side by side, with cos and sin of the whole dim: what is put together again has the pairs' dim last.
+  /// Adjacent pairs; cos and sin have the whole dim. The dim of the pairs is last when they are joined again.
   std::string interleaved(bool of_part) const {
     const std::string x = of_part ? "%z" : "%x";
     return head(of_part ? "interleaved.part" : "interleaved") + part(of_part) +
@@ -176,7 +178,7 @@ class Rotary {
 }
 )";
   }
-  /// Pairs side by side with one number of cos and sin each, as of complex numbers.
+  /// Adjacent pairs with one cos and one sin each, as for complex numbers.
   std::string interleaved_pairs() const {
     return head("interleaved.pairs") + "    %y = reshape(%x)\n    %a = " + slice("%x", "0", "$half", "2") +
            " | gather(%y, 0) {axis = rank(%x)}" + " | reshape(" + pair("0") +
@@ -192,14 +194,15 @@ class Rotary {
            std::to_string(rank_) + ", shape(%l) == " + dims_of("%x", lead_, "dim(%pairs, -2), 1") +
            ", shape(%h) == shape(%l), shape(%pairs) == " + dims_of("%x", lead_, "dim(%pairs, -2), 2") +
            "\n    shape(%a) == " + dims_of("%x", lead_, "dim(%pairs, -2)") + R"(
-    dim(%pairs, -2) * 2 == dim(%x, -1), shape(%y) == shape(%pairs), shape(%r) == shape(%x), shape(%b) == shape(%a)
-    shape(%low) == shape(%a), shape(%high) == shape(%a), dim(%cos, -1) == dim(%a, -1), dim(%sin, -1) == dim(%a, -1)
+    dim(%pairs, -2) * 2 == dim(%x, -1), shape(%y) == shape(%pairs), shape(%r) == shape(%x)
+    shape(%b) == shape(%a), shape(%low) == shape(%a), shape(%high) == shape(%a)
+    dim(%cos, -1) == dim(%a, -1), dim(%sin, -1) == dim(%a, -1)
   }
   yield { %r = rotary_embedding(%x, %cos, %sin) {interleaved = true} }
 }
 )";
   }
-  /// The same with the pairs' dim kept throughout, in cos and sin too, which have `factors` dims without it.
+  /// The same with the pairs' dim kept throughout. cos and sin also have it, besides `factors` other dims.
   std::string complex_pairs(size_t factors) const {
     auto without = [&](const std::string& of) {
       return "reshape(" + of + ") {shape = " +

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Turns the forms in which exporters write gelu into one op. What differs between them is how the three factors associate, how
-// the argument is scaled, and how the cube is written. Operands of commutative ops match in either order.
+// Turns the expressions that exporters write for gelu into one op. They differ in the association of the
+// three factors, the scale of the argument, and the form of the cube. Operands of commutative ops match in
+// either order.
 #include "passes.h"
 
 namespace ferrite::passes {
 
 namespace {
 
-/// The rules at one phase. Paddle multiplies by 1 and adds 0 where it adds or scales by a number: the factors of 1 have gone by
-/// the later phase, the zeros are still there.
+/// The rules at one phase. Paddle multiplies by 1 and adds 0 whenever it adds or scales by a number. By the
+/// later phase the factors of 1 are gone; the zeros are still there.
 std::string gelu_rules(const std::string& suffix, const std::string& phase) {
   const std::string outer = R"(
     %h = mul(%x, 0.5) | add(mul(%x, 0.5), 0) | div(%x, 2)
@@ -22,7 +23,7 @@ std::string gelu_rules(const std::string& suffix, const std::string& phase) {
     %f = add(erf(div(%x, 1.4142135623730951) | %c | add(%c, 0)), 1))" +
          outer + R"(  yield { %r = gelu(%x) {approximate = "none"} }
 }
-// tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)), or with x taken out of the sum.
+// tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)), or with x factored out of the sum.
 rule passes.recognise_gelu.tanh)" +
          suffix + " at " + phase + R"( {
   match {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Turns layer norm and RMS norm over the last dim, as exporters write them, into one op each. The epsilon is whatever the model
-// adds, rounded as it is there. In small floats a model with a smaller one than 1e-6 divides by nearly nothing where a row is
-// constant, and the op, which computes in f32, does not: that stays. Scale and bias go in one after the other, as not all norms
-// have them.
+// Turns layer norm and RMS norm over the last dim, as exporters write them, into one op each. The epsilon is
+// the number that the model adds, with its rounding. In small floats, a model with an epsilon below 1e-6
+// divides by nearly nothing if a row is constant, while the op computes in f32 and does not: such norms stay.
+// Scale and bias are absorbed one after the other, since not all norms have them.
 #include <algorithm>
 #include <cmath>
 
@@ -17,8 +17,9 @@ bool is_finite(Value value) {
   return std::all_of(elements.begin(), elements.end(), [](float element) { return std::isfinite(element); });
 }
 
-/// x * (scale / root) + (bias - mean * (scale / root)), as Keras writes it, with the mean negated or the product subtracted. Of an
-/// infinite scale that is NaN, and the op is not; nor where the root is 0, as only of an epsilon that is no positive number.
+/// x * (scale / root) + (bias - mean * (scale / root)), as Keras writes it, with the mean negated or the
+/// product subtracted. An infinite scale makes this NaN but not the op; so does a root of 0, which needs an
+/// epsilon that is not a positive number.
 Rule distributed_layer_norm(bool scaled, bool shifted) {
   const char* last_dim = "{axes = [rank(%x) - 1], keepdims = true}";
   const char* attributes = "{axis = -1, epsilon = value(%epsilon)}";
@@ -49,7 +50,7 @@ Rule distributed_layer_norm(bool scaled, bool shifted) {
   return made.yield(shifted ? add(plain, bias) : plain);
 }
 
-/// The dims that are normalised: the last one, or the last two.
+/// The normalised dims: the last one, or the last two.
 struct LastDims {
   const char *name, *axes, *axis, *shape;
 };
@@ -59,13 +60,13 @@ constexpr LastDims last_dims[] = {
      "elements(%V) == dim(%x, -2) * dim(%x, -1), dim(%V, -2) == dim(%x, -2), dim(%V, -1) == dim(%x, -1)"},
 };
 
-/// Mean and variance, as every form of a layer norm begins.
+/// Mean and variance, with which every form of a layer norm begins.
 constexpr const char* variance_text = R"(    %mean = reduce_mean(%x) {axes = AXES, keepdims = true}
     %d = sub(%x, %mean)
     %square = mul(%d, %d) | pow(%d, 2)
     %variance = reduce_mean(%square) {axes = AXES, keepdims = true})";
 
-/// The text with what stands in it for the dims, the variance, and the names and the phase of the rules.
+/// Fills in the dims, the variance, and the names and phase of the rules.
 std::string over(const LastDims& dims, const std::string& suffix, const std::string& phase,
                  std::string text) {
   auto put = [&](const std::string& what, const std::string& with) {
@@ -81,8 +82,9 @@ std::string over(const LastDims& dims, const std::string& suffix, const std::str
   return text;
 }
 
-/// Where a norm is written with duplicates of x - mean, as TensorFlow does, two terms match one node each, or the same one. PyTorch's
-/// exporter drops an epsilon that is small enough; of small floats the op would make something else then.
+/// If a norm is written with duplicates of x - mean, as in TensorFlow, two terms match one node each, or the
+/// same node. PyTorch's exporter drops a small epsilon; with small floats the op would then compute something
+/// else.
 constexpr const char* layer_norm_text = R"(
 rule passes.recognise_layer_normNAME at PHASE {
   match {
@@ -154,7 +156,7 @@ rule passes.recognise_rms_norm.scaleNAME at PHASE {
 }
 )";
 
-/// Keras multiplies the scale with the root first. An infinite one times an inverse that is 0 is NaN either way.
+/// Keras multiplies the scale with the root first. An infinite scale times an inverse of 0 is NaN either way.
 constexpr const char* distributed_rms_norm = R"(
 rule passes.recognise_rms_norm.distributed at post_grad_post {
   match {
@@ -184,14 +186,15 @@ RuleSet recognise_layer_norm() {
   return set;
 }
 
-// Once more when factors of 1 and reshapes to the same shape are gone: Paddle multiplies by 1 where it adds a number.
+// Runs again when factors of 1 and reshapes to the same shape are gone: Paddle multiplies by 1 when it adds a
+// number.
 RuleSet recognise_simplified_layer_norm() {
   return rule_text("passes.recognise_layer_norm.simplified",
                    over(last_dims[0], ".simplified", "post_grad_post", layer_norm_text));
 }
 
-// A layer norm has all of an RMS norm in it, and is recognised before. Rules of other plugins that look for the same
-// forms have had their turn.
+// A layer norm contains an RMS norm, so it is recognised first. Rules of other plugins for the same
+// expressions come first, too.
 RuleSet recognise_rms_norm() {
   std::string text = distributed_rms_norm;
   for (const LastDims& dims : last_dims) text += over(dims, "", "post_grad_post", rms_norm_text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A scatter upon a constant that puts at most one update on each line along its axis is a choice at each element; upon zeros, sums over
-// such lines are sums of the updates.
+// A scatter into a constant with at most one update per line along its axis is a selection at each element.
+// If the constant is zero, sums over such lines are sums of the updates.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t most_compared_bytes = 1 << 20;
 
-/// The number that every element of x is, as a scalar; none where it is not known to be one.
+/// The number that all elements of x equal, as a scalar; none if this is not known.
 Value fill_of(Graph& g, Value x) {
   const auto as_scalar = [&](Value one) {
     return one.rank() == 0 ? one : g.make("reshape", {one}, {attr("shape", Dims{})});
@@ -24,7 +24,7 @@ Value fill_of(Graph& g, Value x) {
   }
   const auto view = x.view();
   const auto bytes = bytes_of(x.dtype(), 1);
-  // Elements of less than a byte, and those that are not there to be looked at, are left alone.
+  // Skip elements of less than a byte, and elements that are not available.
   if (!x.is_constant() || !view.data || view.data_bytes > most_compared_bytes || view.data_bytes == 0 ||
       bytes_of(x.dtype(), 2) != 2 * bytes)
     return {};
@@ -34,7 +34,7 @@ Value fill_of(Graph& g, Value x) {
   return g.literal({x.dtype(), {}}, data);
 }
 
-/// The attributes of the op that takes the scatter's place; none where it is no such scatter.
+/// The attributes of the op that replaces the scatter; none if it does not apply.
 bool one_update_a_line(Node scatter, size_t& axis) {
   if (scatter.op() != "scatter_elements") return false;
   const auto reduction = scatter.attrs().string("reduction");
@@ -55,10 +55,12 @@ bool is_zero(Value x) {
   return std::all_of(data, data + view.data_bytes, [](char byte) { return byte == 0; });
 }
 
-/// Turn this: %s = scatter_into_constant(%i, %u, 0)  %r = reduce_sum(%s)   over the axis of the scatter, and maybe others
-/// into this: %a = add(0, %u)  %t = scatter_into_constant(%i, %a, 1)  %b = gather_elements(%t, %i)  %r = reduce_sum(%b)
-/// What is read back from where it was put is the update, and an index out of range stays an error. Nothing else reads %t, which is
-/// therefore computed at these places alone; filled with ones it is not merged with %s.
+/// Turn this: %s = scatter_into_constant(%i, %u, 0)  %r = reduce_sum(%s)
+/// into this: %a = add(0, %u)  %t = scatter_into_constant(%i, %a, 1)  %b = gather_elements(%t, %i)
+///            %r = reduce_sum(%b)
+/// The sum is over the axis of the scatter, and maybe others. Reading back a scattered element gives the
+/// update, and an index out of range stays an error. Nothing else reads %t, so it is computed at these places
+/// alone; it is filled with ones so that it is not merged with %s.
 bool sum_updates(Graph& graph, Node sum) {
   if (sum.op() != "reduce_sum") return false;
   Node scatter = sum.operand(0).producer();
@@ -68,8 +70,8 @@ bool sum_updates(Graph& graph, Node sum) {
   if (std::ranges::none_of(axes, [&](int64_t each) { return (each < 0 ? each + rank : each) == axis; }))
     return false;
   const Value indices = scatter.operand(0), zero = scatter.operand(2);
-  graph.set_insertion(sum, std::array{scatter});  // which an error of the index names
-  // -0 beside zeros is 0.
+  graph.set_insertion(sum, std::array{scatter});  // an index error must name the scatter
+  // -0 added to zeros becomes +0.
   const Value updates = graph.make("add", {zero, scatter.operand(1)});
   const Value put = graph.make("scatter_into_constant", {indices, updates, graph.scalar(zero.dtype(), 1)},
                                scatter.attrs().copy());

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Algebra that keeps every bit, NaN, infinities and the sign of zero included; a power written as products keeps all but the
-// last bit. pow(x, 0.5) stays: a square root gives something else for minus infinity and minus zero.
+// Algebra that preserves every bit, including NaN, infinities and the sign of zero; only a power written as
+// products may change the last bit. pow(x, 0.5) stays: a square root differs for minus infinity and minus
+// zero.
 #include "passes.h"
 
 namespace ferrite::passes {
 
 RuleSet simplify() {
   return rule_text("passes.simplify", R"(
-// x * 1 and x / 1 are x for every x; x + 0 is not for x = -0.0, so that it is left to integers.
+// x * 1 and x / 1 are x for every x. x + 0 is not x for x = -0.0, so this rule applies to integers only.
 rule passes.simplify.multiply_by_one at post_grad {
   match { %r = mul(%x, 1) }
   where { shape(%x) == shape(%r) }
@@ -106,7 +107,7 @@ rule passes.simplify.cast_to_itself at post_grad {
   where { dtype(%x) == dtype(%r) }
   yield { %r = %x }
 }
-// A wider float and back: nothing was rounded.
+// A cast to a wider float and back rounds nothing.
 rule passes.simplify.cast_there_and_back at post_grad {
   match { %w = cast(%x)  %r = cast(%w) }
   where {

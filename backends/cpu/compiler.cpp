@@ -24,19 +24,19 @@ struct CpuTarget : Target {
   emitter::Target machine;
 };
 
-/// What a candidate is beside its layouts; its id says all of it.
+/// The configuration of a candidate, apart from its layouts; the candidate's id encodes all of it.
 struct Config {
   bool packed = false;
-  emitter::ContractConfig contract;
-  unsigned unroll = 0;        // of loops over elements
-  bool half_vectors = false;  // of loops over elements
-  bool looped = false;        // rows are computed again
+  emitter::GemmConfig contract;
+  unsigned unroll = 0;          // unrolling of element-wise loops
+  bool half_vectors = false;    // half-width vectors in element-wise loops
+  bool rematerialised = false;  // rows are recomputed (rematerialise)
 
   uint64_t id() const {
     return uint64_t{packed} | static_cast<uint64_t>(contract.rows) << 8 |
            static_cast<uint64_t>(contract.vectors) << 16 |
            static_cast<uint64_t>(contract.tasks == 0 ? 0 : contract.tasks + 2) << 24 |
-           uint64_t{unroll} << 32 | uint64_t{half_vectors} << 40 | uint64_t{looped} << 48 |
+           uint64_t{unroll} << 32 | uint64_t{half_vectors} << 40 | uint64_t{rematerialised} << 48 |
            uint64_t{contract.winograd} << 56;
   }
   static Config of(uint64_t id) {
@@ -46,7 +46,7 @@ struct Config {
     config.contract = {byte(8), byte(16), byte(24) == 0 ? 0 : byte(24) - 2, byte(56) != 0};
     config.unroll = static_cast<unsigned>(byte(32));
     config.half_vectors = byte(40) != 0;
-    config.looped = byte(48) != 0;
+    config.rematerialised = byte(48) != 0;
     return config;
   }
   /// "llvm.packed.6x2": rows and vectors of the register block; "llvm.packed.winograd"; "llvm.unroll4".
@@ -58,7 +58,7 @@ struct Config {
     if (contract.tasks != 0) text += contract.tasks < 0 ? ".few_tasks" : ".many_tasks";
     if (unroll > 0) text += ".unroll" + std::to_string(unroll);
     if (half_vectors) text += ".half_vectors";
-    if (looped) text += ".rematerialised";
+    if (rematerialised) text += ".rematerialised";
     return text;
   }
   emitter::Target machine(emitter::Target target) const {
@@ -84,7 +84,7 @@ class Compiler final : public Provider {
     target->vector_bytes = machine.vector_bytes;
     target->buffer_alignment = 64;
     target->local_bytes = machine.l2_bytes / 2;
-    // Vectors of channels are multiplied in a window; those that lie apart would be gathered.
+    // In a channels-last window, vectors run along the channels; other layouts would need gathers.
     target->numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;
     target->numbers.line_bytes = emitter::cache_line;
     target->numbers.page_bytes = emitter::page_bytes;
@@ -107,10 +107,12 @@ class Compiler final : public Provider {
       candidate.cost = cost;
       return candidate;
     };
-    // What the emitter holds best comes first and costs least; the others are there to be measured.
-    auto options = emitter::contract_options(machine, kernel, settings_.winograd);
+    // The emitter's preferred option comes first and has the lowest cost; the others are there to be
+    // measured.
+    auto options = emitter::gemm_options(machine, kernel, settings_.winograd);
     const bool packs = !options.empty() && !options[0].layouts.empty();
     for (const auto& option : options) {
+      // Packed operands are read in order: prefer them slightly over the same kernel without packing.
       auto& candidate =
           add({.packed = packs, .contract = option.config}, seconds * option.time * (packs ? 0.9 : 1));
       for (const auto& layout : option.layouts)
@@ -119,6 +121,7 @@ class Compiler final : public Provider {
     }
     if (options.empty() || packs) add({}, seconds);
     if (!options.empty()) return candidates;
+    // The cost model cannot rank these variants: put them just after the default.
     constexpr double unknown = 1.02;
     Config other;
     for (other.unroll = 1; other.unroll <= 4; other.unroll *= 4) add(other, seconds * unknown);
@@ -126,8 +129,8 @@ class Compiler final : public Provider {
     other.half_vectors = true;
     if (machine.vector_bytes > 16) add(other, seconds * unknown);
     other = {};
-    other.looped = emitter::rematerialise(kernel);
-    if (other.looped) add(other, seconds * unknown);
+    other.rematerialised = emitter::rematerialise(kernel);
+    if (other.rematerialised) add(other, seconds * unknown);
     return candidates;
   }
 
@@ -137,11 +140,12 @@ class Compiler final : public Provider {
     emitter::Machine machine(machines_, description);
     llvm::LLVMContext context;
     auto kernel = emitter::read_kernel_bytes(request.kernel, kernel_error);
+    // The loops of contractions need the slow passes of the code generator; others rarely do.
     if (std::ranges::none_of(kernel.statements, [](const loop::Statement& statement) {
           return statement.kind == FE_STATEMENT_CONTRACT;
         }))
       machine.compile_long_code_fast();
-    if (config.looped) emitter::rematerialise(kernel);
+    if (config.rematerialised) emitter::rematerialise(kernel);
     const auto arguments = emitter::arguments_of(kernel);
     auto emitted =
         emitter::emit_kernel(context, description, std::move(kernel), request.entry, config.contract);
@@ -156,7 +160,7 @@ class Compiler final : public Provider {
     if (request.want_listing) result.listing = list(machine, module, request);
     result.blob = machine.object(module);
     result.spills = machine.spills();
-    result.shared_bytes = 0;  // nothing but the caches is between a core and memory
+    result.shared_bytes = 0;  // a core has no shared memory, only caches
     return result;
   }
 
@@ -169,7 +173,7 @@ class Compiler final : public Provider {
   const Settings settings_;
   emitter::Machines machines_;
 
-  /// Provenance, IR, assembly. The code generator changes the module, so the assembly is made of a copy.
+  /// Provenance, IR and assembly. The code generator changes the module, so the assembly comes from a copy.
   static std::string list(emitter::Machine& machine, const llvm::Module& module,
                           const CompileRequest& request) {
     auto copy = llvm::CloneModule(module);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The provider: kernels in, ELF objects out, for this CPU or another.
+// The provider: compiles kernels to ELF objects, for this CPU or another.
 #pragma once
 
 #include <memory>
@@ -8,16 +8,16 @@
 
 namespace ferrite::cpu {
 
-/// What the manifest says (ferrite.cpu.plugin.toml).
+/// Settings from the manifest (ferrite.cpu.plugin.toml).
 struct Settings {
-  uint32_t row_alignment = 0, row_padding_percent = 0;  ///< no alignment is no wish
+  uint32_t row_alignment = 0, row_padding_percent = 0;  ///< 0: no alignment requested
   int64_t row_padding_from = 0;
-  bool winograd = true;  ///< convolutions may be computed by tiles
+  bool winograd = true;  ///< Winograd convolution is a candidate
 };
 
 Settings settings_of(const AttrView& config);
 
-/// Provider "cpu". Any-thread.
+/// Provider "cpu". Callable from any thread.
 std::unique_ptr<Provider> make_compiler(const Settings& settings = {});
 
 }  // namespace ferrite::cpu

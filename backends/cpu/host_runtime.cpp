@@ -37,8 +37,8 @@ struct Launch {
 
 class HostRuntime final : public Runtime {
  public:
-  /// Code may come from another process, or from a package.
-  explicit HostRuntime(Host host) : host_(host) { allow_matrix_tiles(); }
+  /// The code may have been compiled elsewhere and use AMX, so this process must request it, too.
+  explicit HostRuntime(Host host) : host_(host) { allow_amx(); }
 
   std::string id() const override { return "cpu"; }
   uint32_t device_count() override { return 1; }
@@ -62,8 +62,8 @@ class HostRuntime final : public Runtime {
     const uint64_t size = (bytes / unit + 1) * unit;
     void* data = std::aligned_alloc(unit, size);
     if (!data) throw std::bad_alloc();
-    // Weights and arenas are walked from end to end: without huge pages each few kilobytes cost a walk of the page table. Advice
-    // that is not taken changes nothing.
+    // Weights and arenas are read from end to end; with small pages, every few kilobytes would cost a
+    // page-table walk. If the system ignores the advice, nothing changes.
     if (unit == huge_page) madvise(data, size, MADV_HUGEPAGE);
     return data;
   }
@@ -81,7 +81,7 @@ class HostRuntime final : public Runtime {
   }
 
   LaunchNeeds needs(void* module, std::string_view entry) override {
-    // Code of another provider need not have it.
+    // Code of another provider need not have the symbol.
     const void* data = jit_.find_if_there(static_cast<llvm::orc::JITDylib*>(module), needs_symbol(entry));
     return data ? read_needs(data) : LaunchNeeds();
   }
@@ -89,6 +89,7 @@ class HostRuntime final : public Runtime {
   void launch(const fe_launch_args& args) override {
     if (args.tasks <= 0) return;
     Launch launch{&args};
+    // A launch of one range runs on the caller's thread, without waking workers.
     if (args.tasks <= args.grain || args.workers == 1) return launch.run(0, args.tasks, 0);
     host_.parallel_for(args.tasks, args.grain, args.workers, &launch,
                        [](void* self, int64_t begin, int64_t end, int64_t worker) {

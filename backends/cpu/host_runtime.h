@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The runtime: this machine's memory and cores, through the host's threads.
+// The runtime of this machine: its memory, and its cores through the host's threads.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace ferrite::cpu {
 
-/// Runtime "cpu", one device. Any-thread.
+/// Runtime "cpu" with one device. Callable from any thread.
 std::unique_ptr<Runtime> make_runtime(Host host);
 
 }  // namespace ferrite::cpu

@@ -14,7 +14,7 @@ namespace ferrite::cpu {
 
 namespace {
 
-/// The value, or a Failure with the text of the error.
+/// The value, or a Failure with the error's text.
 template <class T>
 T take(llvm::Expected<T> result, const char* what) {
   if (!result) fail("ferrite.cpu/link", what, ": ", llvm::toString(result.takeError()));
@@ -29,7 +29,7 @@ void check(llvm::Error error, const char* what) {
 Jit::Jit() {
   auto control = take(llvm::orc::SelfExecutorProcessControl::Create(), "this process cannot take code");
   session_ = std::make_unique<llvm::orc::ExecutionSession>(std::move(control));
-  // The session reports causes here, calls return the consequences. Nothing is printed.
+  // The session reports causes to this handler; calls return only their consequences. Nothing is printed.
   session_->setErrorReporter([this](llvm::Error error) {
     std::lock_guard lock(mutex_);
     reported_ = llvm::toString(std::move(error));

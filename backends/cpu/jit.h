@@ -15,18 +15,19 @@
 
 namespace ferrite::cpu {
 
-/// The linker; a module is what one call of load() linked. Any-thread. Errors: Failure, code ferrite.cpu/link.
+/// A linker. The objects of one call of load() form a module. Callable from any thread. Errors: Failure
+/// ferrite.cpu/link.
 class Jit {
  public:
   Jit();
   ~Jit();
   Jit(const Jit&) = delete;
 
-  /// Objects that may name each other's symbols, and of the C library memcpy, memmove, memset, fmod alone.
+  /// Loads objects, which may use each other's symbols and memcpy, memmove, memset and fmod of the C library.
   llvm::orc::JITDylib* load(std::span<const std::span<const std::byte>> objects, std::string_view name);
   void unload(llvm::orc::JITDylib* module);
   void* find(llvm::orc::JITDylib* module, std::string_view symbol);
-  /// Null where the module has no such symbol.
+  /// Null if the module has no such symbol.
   void* find_if_there(llvm::orc::JITDylib* module, std::string_view symbol);
 
  private:
@@ -34,7 +35,7 @@ class Jit {
   std::unique_ptr<llvm::orc::ObjectLinkingLayer> linker_;
   llvm::orc::SymbolMap functions_;
   std::mutex mutex_;
-  std::string reported_;  ///< what the session said of the latest failures
+  std::string reported_;  ///< text of the latest errors that the session reported
   std::atomic<uint64_t> modules_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The constant: Head, then an fe_argument_needs for each argument.
+// The form of the constant: Head, then an fe_argument_needs for each argument.
 #include "needs.h"
 
 #include <llvm/IR/Constants.h>

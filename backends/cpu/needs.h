@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What launches of a kernel need, beside its code in the same object: what is said of the kernel elsewhere is held against it.
+// The needs of a kernel's launches, stored next to its code in the object. They are checked against what the
+// package says about the kernel.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -14,10 +15,10 @@ namespace ferrite::cpu {
 /// The symbol of an entry's needs.
 std::string needs_symbol(std::string_view entry);
 
-/// Adds them to the module as a constant.
+/// Adds the needs to the module as a constant.
 void add_needs(llvm::Module& module, std::string_view entry, const LaunchNeeds& needs);
 
-/// What lies at the symbol. Failure ferrite.cpu/link where it is of another layout.
+/// Reads the needs at the symbol. Throws Failure ferrite.cpu/link if they have another version's form.
 LaunchNeeds read_needs(const void* data);
 
 }  // namespace ferrite::cpu

@@ -30,7 +30,7 @@ std::string joined(std::vector<std::string> words) {
   return text;
 }
 
-/// LLVM itself leaves out what it does not know, with a line on standard error.
+/// Rejects unknown features; LLVM would only ignore them, with a line on standard error.
 void check_features(const llvm::MCSubtargetInfo& machine, llvm::StringRef features) {
   const std::string arch = machine.getTargetTriple().getArchName().str();
   const llvm::SubtargetFeatures given(features);
@@ -63,21 +63,22 @@ std::unique_ptr<llvm::MCSubtargetInfo> subtarget(const llvm::Triple& triple, llv
   return machine;
 }
 
-/// What code for a machine may use and this one does not have, or cannot be asked for.
+/// Features that code for a machine may use and this host does not have, or may not use.
 std::vector<std::string> not_on_host(const llvm::MCSubtargetInfo& machine) {
   const auto host = llvm::sys::getHostCPUFeatures();
   std::vector<std::string> missing;
-  // Those that the host does not speak of are ways of tuning, or what every machine of its kind has.
+  // Features that the host does not list are tuning flags, or features that every machine of the kind has.
   for (const auto& feature : machine.getEnabledProcessorFeatures())
     if (const auto has = host.find(feature.Key); has != host.end() && !has->second)
       missing.emplace_back(feature.Key);
   return missing;
 }
 
-/// What it has, and what others of its name have and this one has not: machines within machines lack some.
+/// The host's features, and with a minus the features that its CPU name implies but this machine lacks:
+/// virtual machines hide some.
 std::string host_features() {
   std::vector<std::string> words;
-  const bool tiles = allow_matrix_tiles();
+  const bool tiles = allow_amx();
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
     const bool denied = !tiles && feature.first().starts_with("amx");
     if (feature.second) words.push_back((denied ? "-" : "+") + feature.first().str());
@@ -94,8 +95,8 @@ long cache_bytes(int name, long fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
-/// Bytes of the last cache that the first processor sees; 0 where the system does not say. sysconf() gives some processors' all of a
-/// kind together, which no core can fill.
+/// Bytes of the last-level cache of the first processor; 0 if the system does not say. For some processors,
+/// sysconf() returns the sum over all caches of a level, which no core can use.
 long last_cache_bytes() {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
   long size = 0;
@@ -104,13 +105,13 @@ long last_cache_bytes() {
   return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : 0;
 }
 
-/// Of the machine here, unless a level of x86-64 is for another one.
+/// The triple of this machine, except for an x86-64 level on a machine of another architecture.
 std::string triple_for(std::string_view cpu) {
   const auto here = llvm::sys::getDefaultTargetTriple();
   return cpu.starts_with("x86-64") && !llvm::Triple(here).isX86() ? "x86_64-unknown-linux-gnu" : here;
 }
 
-/// What the emitter asks, from the features that LLVM derives of cpu and feature list.
+/// Sets the emitter's properties from the features that LLVM derives from cpu and feature list.
 void derive(emitter::Target& target) {
   const llvm::Triple triple(target.triple);
   const auto machine = subtarget(triple, target.cpu, target.features);
@@ -130,7 +131,7 @@ void derive(emitter::Target& target) {
   target.rounding = has("+sse4.1");
   target.half_conversion = has("+f16c");
   target.bf16_dot = has("+avx512bf16");
-  target.matrix_tiles = wide && has("+amx-tile,+amx-bf16");
+  target.amx = wide && has("+amx-tile,+amx-bf16");
 }
 
 }  // namespace
@@ -146,7 +147,7 @@ void initialise_llvm() {
   });
 }
 
-bool allow_matrix_tiles() {
+bool allow_amx() {
 #if defined(__linux__) && defined(__x86_64__)
   static const bool allowed = [] {
     constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -164,8 +165,8 @@ std::string describe_host() {
   text += " l1=" + std::to_string(cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10));
   text += " l2=" + std::to_string(cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20));
   long cores = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
-  // What is said of the last cache is the whole of it, also where this is a small part of a machine, and others fill the rest: no
-  // machine has more for each of its cores.
+  // The system reports the whole last-level cache even if this is a small part of a machine whose other parts
+  // use the cache, too. No machine has more than this per core.
   constexpr long most_of_core = 32 << 20;
   const long seen = last_cache_bytes();
   const long last = std::min(seen > 0 ? seen : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0), most_of_core * cores);

@@ -10,8 +10,9 @@ namespace ferrite::cuda {
 
 namespace {
 
-/// PTX says nothing of the lowest integer's negation and magnitude, and the driver's compiler takes it that `neg` and `abs` do not meet it: the
-/// remainder of a magnitude is thought positive, and min(a, -b) takes -b for larger than any a; min(a, 0 - b), too. Both are written by
+/// PTX does not define the negation and magnitude of the lowest integer, and the driver's compiler assumes
+/// that `neg` and `abs` never meet it. It takes the remainder of a magnitude for positive, and in min(a, -b)
+/// and min(a, 0 - b) it takes -b for larger than any a. Both instructions are rewritten with
 /// -a = ~(a - 1), which wraps.
 std::string with_wrapping_negation(std::string_view ptx) {
   std::string result;
@@ -21,12 +22,12 @@ std::string with_wrapping_negation(std::string_view ptx) {
     ptx.remove_prefix(line.size());
     const bool negates = line.starts_with("\tneg.s"), magnitude = line.starts_with("\tabs.s");
     const auto comma = line.find(','), end = line.find(';');
-    // Of scalars: what follows the width is a blank.
+    // Scalar forms only: their width is followed by a blank.
     if ((!negates && !magnitude) || end == std::string_view::npos || comma > end || line[8] != ' ') {
       result += line;
       continue;
     }
-    // "\tneg.s32 \t%r1, %r2;"
+    // The line has the form "\tneg.s32 \t%r1, %r2;".
     const auto operand = line.find('%');
     const std::string bits(line.substr(6, 2)), to(line.substr(operand, comma - operand)),
         from(line.substr(comma + 2, end - comma - 2));

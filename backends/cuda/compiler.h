@@ -7,7 +7,7 @@
 
 namespace ferrite::cuda {
 
-/// Kernels to PTX; needs no device.
+/// Compiles kernels to PTX; needs no device.
 std::unique_ptr<Provider> make_compiler();
 
 }  // namespace ferrite::cuda

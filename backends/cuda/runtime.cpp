@@ -12,8 +12,8 @@ namespace ferrite::cuda {
 namespace {
 
 constexpr int32_t dlpack_cuda = 2;
-constexpr int least_version = 12000;       // whose compiler takes the PTX that is made here
-constexpr int first_with_overlap = 12030;  // where what overlaps can be recorded
+constexpr int least_version = 12000;       // the first whose compiler accepts this PTX
+constexpr int first_with_overlap = 12030;  // the first that can record overlapping launches
 constexpr int error_no_device = 100;
 constexpr int linker_input_ptx = 1;
 constexpr int launch_overlaps = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
@@ -62,7 +62,7 @@ class CudaRuntime final : public emitter::DriverRuntime {
     const bool exact = made.ends_with('a');
     if (made != here && (exact || number_of(made) > number_of(here)))
       return "it is code for " + made + ", the device is an " + here;
-    // Which of its kernels need that much is known when they are loaded.
+    // Which kernels need that much is only known when they are loaded.
     const auto wanted = shared_bytes_of(made), most = shared_bytes_of(here);
     if (wanted <= most) return "";
     return "it is code for " + made + ", whose blocks may have " + std::to_string(wanted >> 10) +
@@ -139,7 +139,7 @@ class CudaRuntime final : public emitter::DriverRuntime {
     library.find("cuLinkDestroy", driver.linker.destroy);
     driver.attributes = attributes;
     const auto result = init(0);
-    // Then it does not even count devices.
+    // The driver then cannot even count devices: report none.
     if (result == error_no_device) driver.device_count = [](int*) -> Result { return error_no_device; };
     if (result != 0 && result != error_no_device)
       library.unavailable("the driver does not start: " + text_of(result));

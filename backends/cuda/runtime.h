@@ -10,7 +10,7 @@ namespace ferrite::cuda {
 
 inline constexpr const char* driver_library = "libcuda.so.1";
 
-/// Devices of NVIDIA's driver, which is opened when the devices are first asked for.
+/// The devices of NVIDIA's driver, which is opened when the devices are first requested.
 std::unique_ptr<Runtime> make_runtime(Host host, std::string driver_library);
 
 }  // namespace ferrite::cuda

@@ -24,9 +24,9 @@ namespace {
 
 struct Architecture {
   std::string_view name, features;
-  int64_t shared_kilobytes;  // that a block can have
+  int64_t shared_kilobytes;  // maximum shared memory of a block
 };
-// The version of PTX is the first that knows the architecture, or that of CUDA 12.0.
+// The PTX version is the first that knows the architecture, but at least that of CUDA 12.0.
 constexpr std::array architectures = {
     Architecture{"sm_80", "+ptx80", 163},   Architecture{"sm_86", "+ptx80", 99},
     Architecture{"sm_89", "+ptx80", 99},    Architecture{"sm_90", "+ptx80", 227},
@@ -43,7 +43,7 @@ const Architecture& architecture_of(std::string_view name) {
   fail("ferrite.cuda/target", "'", name, "' is no architecture that code can be made for; there are ", known);
 }
 
-/// mma.m16n8k16 of f16 and bf16, by the tables of the PTX manual.
+/// mma.m16n8k16 for f16 and bf16, after the tables of the PTX manual.
 emitter::GpuMachine::Matrix matrix_of_16_by_8(DType operand) {
   emitter::GpuMachine::Matrix matrix;
   matrix.operand = operand;
@@ -51,7 +51,7 @@ emitter::GpuMachine::Matrix matrix_of_16_by_8(DType operand) {
   matrix.rows = 16;
   matrix.columns = 8;
   matrix.depth = 16;
-  matrix.products = 1060;  // of 2048: products of 8192 by 8192 on an H200
+  matrix.products = 1060;  // of nominally 2048: measured with products of 8192 by 8192 on an H200
   constexpr unsigned lanes_of_line = 4;
   matrix.row = {
       lanes_of_line, {1, 0}, {0, 2}, {{0, 0}, {0, 1}, {8, 0}, {8, 1}, {0, 8}, {0, 9}, {8, 8}, {8, 9}}, 2};
@@ -65,7 +65,8 @@ emitter::GpuMachine::Matrix matrix_of_16_by_8(DType operand) {
   return matrix;
 }
 
-/// The instruction for a lone element is a loop of comparing and exchanging in the driver's code, and so is LLVM's for a vector.
+/// A pair addition is one instruction. For a single element, the driver emits a compare-and-swap loop, and so
+/// does LLVM for a vector.
 emitter::GpuMachine::PairSum pair_sum(DType dtype) {
   const std::string type = dtype == f16 ? "f16x2" : "bf16x2";
   return {dtype, "red.relaxed.gpu.global.add.noftz." + type + " [$0], $1;", "l,r,~{memory}"};
@@ -85,14 +86,14 @@ void initialise_llvm() {
 
 emitter::GpuDescription parse_device(std::string_view description) {
   const emitter::GpuDescription usual{"sm_90a", 108, 1'400'000, 1500, 40 << 20};
-  auto device = emitter::parse_grid_device(description, usual, "ferrite.cuda/target");
+  auto device = emitter::parse_gpu_description(description, usual, "ferrite.cuda/target");
   architecture_of(device.architecture);
   return device;
 }
 
 std::string architecture_for(int number) {
   const auto own = "sm_" + std::to_string(number);
-  // Code with a letter has instructions of that architecture only.
+  // Code for a name with a letter uses instructions of that architecture only.
   for (const auto& name : {own + "a", own})
     if (std::ranges::find(architectures, name, &Architecture::name) != architectures.end()) return name;
   auto latest = own;
@@ -138,7 +139,7 @@ emitter::Target target_of(const emitter::GpuDescription& device) {
   grid.matrices = {matrix_of_16_by_8(f16), matrix_of_16_by_8(bf16)};
   grid.pair_sums = {pair_sum(f16)};
   grid.resident_attribute = "nvvm.minctasm";
-  // Of 16 bytes past the first-level cache.
+  // 16-byte copies bypass the first-level cache.
   grid.copies.widths = {{16, "llvm.nvvm.cp.async.cg.shared.global.16.s"},
                         {8, "llvm.nvvm.cp.async.ca.shared.global.8.s"},
                         {4, "llvm.nvvm.cp.async.ca.shared.global.4.s"}};
@@ -148,7 +149,8 @@ emitter::Target target_of(const emitter::GpuDescription& device) {
   constexpr int hopper = 90;
   if (number_of(device.architecture) >= hopper) {
     grid.pair_sums.push_back(pair_sum(bf16));
-    // The next launch begins as blocks end. Asked for earlier, its blocks crowd where there is room (docs/cuda.md).
+    // The next launch begins as blocks end. A launch that begins earlier competes with this one for free
+    // resources (docs/cuda.md).
     grid.launches_before = {"llvm.nvvm.griddepcontrol.wait"};
     grid.cluster.most = 8;
     grid.cluster.attribute = "nvvm.cluster_dim";

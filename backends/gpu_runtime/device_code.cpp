@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The form: Head, an fe_argument_needs for each argument, the format's name, the entry's name, the code.
+// The binary form: Head, an fe_argument_needs for each argument, the format's name, the entry's name, the
+// code.
 #include "ferrite/gpu_runtime/device_code.h"
 
 #include <cstring>

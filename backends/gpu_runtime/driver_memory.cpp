@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Memory of devices, which comes from pools where the driver has them, memory of the host that devices reach, and copies.
+// Device memory, from pools if the driver has them; pinned host memory; copies.
 #include <algorithm>
 #include <utility>
 
@@ -10,12 +10,13 @@ namespace ferrite::emitter {
 
 namespace {
 
-// Numbers on which the drivers agree.
+// Enumerators that have the same value in all drivers.
 constexpr Driver::Result success = 0, error_out_of_memory = 2;
 constexpr int memory_of_device = 1, access_to_read_and_write = 3, attribute_release_threshold = 4;
 constexpr unsigned host_of_all_devices = 1;
 
-// What a pool keeps of what was given back, a part of the device's memory, so that arenas come from it and others have the rest.
+// A pool keeps this fraction of the device's memory after it is freed: enough for arenas, while other
+// processes get the rest.
 constexpr uint64_t kept_part = 16;
 
 }  // namespace
@@ -30,7 +31,7 @@ void DriverRuntime::open_pool(Opened& device) {
     device.pool = nullptr;
     return;
   }
-  // A pool that keeps what it would by itself serves as well.
+  // The driver's default threshold is good enough if this fails.
   size_t bytes = 0;
   if (api.device_memory(&bytes, device.place.device) != success) return;
   uint64_t kept = bytes / kept_part;
@@ -46,12 +47,12 @@ void* DriverRuntime::stream_alloc(uint32_t number, uint64_t bytes, void* stream)
     check(api.alloc(&data, bytes), "taking memory");
     return data;
   }
-  // A stream that is recorded takes no memory: it would be the recording's.
+  // Memory allocated on a recorded stream would belong to the recording, so use another stream.
   const bool aside = !stream || stream_of(device, stream).recording;
   const Handle on = aside ? device.aside : stream_of(device, stream).native;
   auto result = api.pools.alloc(&data, bytes, device.pool, on);
   if (result == error_out_of_memory) {
-    // What the pool keeps may be in pieces that are too small, or about to be given back.
+    // The pool's free memory may be fragmented, or waiting for work that still uses it.
     finish(number, device);
     check(api.pools.trim(device.pool, 0), "giving memory back");
     result = api.pools.alloc(&data, bytes, device.pool, on);
@@ -71,7 +72,7 @@ void DriverRuntime::stream_free(uint32_t number, void* data, void* stream) {
     give_back(device, data, on.native);
 }
 
-/// Behind the stream's work.
+/// Frees the memory after the stream's work.
 void DriverRuntime::give_back(Opened& device, void* data, Handle stream) {
   const auto& api = driver();
   if (device.pool) return check(api.pools.free(data, stream), "giving memory back");
@@ -97,7 +98,7 @@ void DriverRuntime::host_free(uint32_t number, void* data) {
   check(driver().host_free(data), "giving memory of the host back");
 }
 
-/// Whether it lies in memory of host_alloc().
+/// Whether the address lies in memory of host_alloc().
 bool DriverRuntime::is_pinned(const void* data) {
   const auto* const place = static_cast<const char*>(data);
   const std::lock_guard lock(mutex_);
@@ -133,7 +134,8 @@ void DriverRuntime::copy(const fe_copy_args& args) {
   }
 }
 
-/// The first copy lets the device reach the peer's memory, where it can; else the driver goes through the host's.
+/// The first copy enables direct access to the peer's memory if the devices support it; otherwise the driver
+/// copies through host memory.
 void DriverRuntime::copy_from_peer(Opened& device, const fe_copy_args& args) {
   const auto& api = driver();
   const auto& peer = enter(args.peer);
@@ -147,7 +149,7 @@ void DriverRuntime::copy_from_peer(Opened& device, const fe_copy_args& args) {
       reach_peer(peer.place);
       given.reached = true;
     }
-    // The peer may have taken memory of a pool since the last copy.
+    // The peer may have created its pool since the last copy.
     if (given.reached && peer.pool && !given.has_pool) {
       const DriverAccess access{{memory_of_device, device.place.device}, access_to_read_and_write};
       api.pools.set_access(peer.pool, &access, 1);

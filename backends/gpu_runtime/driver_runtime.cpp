@@ -12,7 +12,7 @@ namespace ferrite::emitter {
 
 namespace {
 
-// Numbers on which the drivers agree.
+// Enumerators that have the same value in all drivers.
 constexpr Driver::Result success = 0, error_no_device = 100;
 constexpr int jit_error_log = 5, jit_error_log_bytes = 6;
 constexpr int attribute_shared = 1, attribute_local = 3, attribute_registers = 4,
@@ -21,7 +21,7 @@ constexpr unsigned stream_beside_others = 1;
 
 constexpr uint64_t allocation_alignment = 256;
 
-/// What a driver's compiler has to say.
+/// The error log of a driver's compiler.
 struct JitLog {
   std::array<char, 4096> text{};
   std::array<int, 2> options = {jit_error_log, jit_error_log_bytes};
@@ -126,7 +126,7 @@ LoadedCode DriverRuntime::load(uint32_t number, const DeviceCode& made) {
 
 std::string DriverRuntime::compiled(const DeviceCode& made) {
   const auto& linker = driver().linker;
-  std::string text = made.code;  // which the driver's interface does not promise to leave alone
+  std::string text = made.code;  // the driver's interface does not promise to leave the input unchanged
   JitLog log;
   Handle state = nullptr;
   void* code = nullptr;
@@ -176,7 +176,7 @@ const Driver& DriverRuntime::driver() {
   return *driver_;
 }
 
-/// The device, which is the thread's own from here on.
+/// The device, which becomes the thread's current one.
 DriverRuntime::Opened& DriverRuntime::enter(uint32_t number) {
   const auto& api = driver();
   std::lock_guard lock(mutex_);

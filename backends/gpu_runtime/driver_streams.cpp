@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Streams of devices, what is recorded of them, and what the driver says of their work.
+// Streams of devices, their recordings, and the status of their work.
 #include <utility>
 
 #include "ferrite/error.hpp"
@@ -9,17 +9,19 @@ namespace ferrite::emitter {
 
 namespace {
 
-// Numbers on which the drivers agree.
+// Enumerators that have the same value in all drivers.
 constexpr Driver::Result success = 0, error_not_ready = 600;
 constexpr unsigned stream_beside_others = 1, event_without_time = 2;
-constexpr int record_this_thread = 1;  // what other threads do meanwhile, such as taking memory, is as ever
+// Other threads may still allocate memory, which other modes would forbid.
+constexpr int record_this_thread = 1;
 
 }  // namespace
 
-/// What a stream was given between record_begin() and record_end(), and the launches of it whose arguments may change.
+/// The graph recorded on a stream between record_begin() and record_end(), with its launches, whose arguments
+/// may change.
 struct DriverRuntime::Recording {
   struct Kept {
-    Handle node = nullptr;  // null: no blocks
+    Handle node = nullptr;  // null: the launch has no blocks
     Handle function = nullptr;
     unsigned blocks = 0, threads = 0, shared_bytes = 0;
     std::vector<const void*> values;
@@ -41,7 +43,8 @@ DriverRuntime::Stream::Stream() = default;
 DriverRuntime::Stream::~Stream() = default;
 DriverRuntime::DriverRuntime(Host host) : GpuRuntime(host) {}
 
-/// The context stays, which others of the process may have as well. What the driver says is nobody's: it may be shut down already.
+/// The context stays open, since other parts of the process may use it. Errors are ignored: the driver may be
+/// shut down already.
 DriverRuntime::~DriverRuntime() {
   for (const auto& [number, device] : devices_) {
     for (auto* stream : {device.stream.native, device.aside})
@@ -73,7 +76,7 @@ void DriverRuntime::stream_close(uint32_t number, void* stream) {
     streams_.erase({number, closed.get()});
   }
   enter(number);
-  api.stream_synchronise(closed->native);  // what it says was said to who waited for the work
+  api.stream_synchronise(closed->native);  // errors went to the callers that waited for the work
   if (closed->owned) check(api.stream_destroy(closed->native), "closing a stream");
 }
 
@@ -92,7 +95,7 @@ void DriverRuntime::stream_synchronise(uint32_t number, void* stream) {
   wait(device, stream_of(device, stream).native);
 }
 
-/// Of the device that the thread has entered.
+/// Waits for a stream of the device that the thread has entered.
 void DriverRuntime::wait(Opened& device, Handle stream) {
   const auto result = driver().stream_synchronise(stream);
   if (result == success) return;
@@ -103,7 +106,7 @@ void DriverRuntime::wait(Opened& device, Handle stream) {
   check(result, "work on the device");
 }
 
-/// An event ties what one stream keeps to others', which are then recorded as well.
+/// An event would join other streams to the recording.
 DriverRuntime::Stream& DriverRuntime::stream_for_events(uint32_t number, void* stream) {
   auto& on = stream_of(enter(number), stream);
   if (on.recording) fail(code("record"), "an event, on a stream that is recorded");
@@ -130,7 +133,7 @@ void DriverRuntime::event_close(uint32_t number, void* event) {
   check(driver().event_destroy(event), "closing an event");
 }
 
-/// Whoever owns a stream may record it by other means.
+/// The owner of a stream may record it by other means.
 bool DriverRuntime::is_recorded(const Stream& stream) {
   const auto& api = driver().recordings;
   if (stream.recording || stream.owned || !api.state) return stream.recording != nullptr;
@@ -142,8 +145,8 @@ bool DriverRuntime::is_recorded(const Stream& stream) {
   return api.state(stream.native, &state, &id, &graph, &last, &count) != success || state != 0;
 }
 
-/// Waits for all work that the device was given by this runtime. What is recorded is none, and may not be waited for; what fails was
-/// said, or will be, to who waits for it.
+/// Waits for all work that this runtime gave to the device. Recorded streams have no work and may not be
+/// waited for. Errors are reported to the callers that wait for that work.
 void DriverRuntime::finish(uint32_t number, Opened& device) {
   const auto& api = driver();
   const std::lock_guard lock(streams_mutex_);
@@ -157,7 +160,7 @@ DeviceStatus DriverRuntime::status(uint32_t number) {
   const std::lock_guard lock(mutex_);
   auto& device = devices_[number];
   const auto fault = std::exchange(device.fault, {});
-  if (!device.aside) return {};  // nothing was done on it yet
+  if (!device.aside) return {};  // the device is unused so far
   try {
     enter(device.place.device, device.place.context);
   } catch (const Failure& failure) {
@@ -177,7 +180,7 @@ void DriverRuntime::record_begin(uint32_t number, void* stream) {
   on.recording = std::make_unique<Recording>(number, api);
 }
 
-/// Behind a launch on a stream that is recorded: the stream's last node is the launch.
+/// Stores a launch that was just recorded: it is the last node of the stream.
 void DriverRuntime::keep_launch(Stream& stream, Handle function, const DeviceCode& made,
                                 std::vector<const void*> values) {
   auto& recording = *stream.recording;
@@ -223,6 +226,7 @@ void DriverRuntime::replay(void* graph, void* stream, std::span<const fe_rebindi
       fail(code("record"), "launch ", wanted.launch, " has no argument ", wanted.argument);
     auto& kept = recording.launches[wanted.launch];
     kept.values[wanted.argument] = wanted.data;
+    // Set the arguments once per launch, after its last rebinding.
     const bool more = k + 1 < rebindings.size() && rebindings[k + 1].launch == wanted.launch;
     if (more || !kept.node) continue;
     std::vector<void*> places;

@@ -18,8 +18,8 @@ std::string describe(const GpuDescription& device) {
   return text;
 }
 
-GpuDescription parse_grid_device(std::string_view description, const GpuDescription& usual,
-                                 std::string_view code) {
+GpuDescription parse_gpu_description(std::string_view description, const GpuDescription& usual,
+                                     std::string_view code) {
   auto device = usual;
   device.architecture.clear();
   const TargetDescription words(description, code);

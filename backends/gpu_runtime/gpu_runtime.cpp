@@ -16,7 +16,7 @@ namespace {
 struct Kernel {
   uint32_t device = 0;
   LoadedCode loaded;
-  DeviceCode code;  // without the code
+  DeviceCode code;  // without the field `code`
 };
 
 struct Module {
@@ -34,7 +34,7 @@ Kernel& find(void* module, std::string_view entry, const std::string& error_code
 
 }  // namespace
 
-/// One module while its kernels are loaded, each by whichever thread takes it.
+/// State while the kernels of a module are loaded in parallel.
 struct GpuRuntime::Loading {
   GpuRuntime& runtime;
   uint32_t device;
@@ -58,7 +58,7 @@ void* GpuRuntime::module_load(uint32_t device, std::span<const Bytes> blobs, std
   auto module = std::make_unique<Module>();
   module->device = device;
   Loading loading{*this, device, blobs};
-  // Drivers compile what they load on the thread that asks for it.
+  // Drivers compile on the calling thread, so load in parallel.
   host_.parallel_for(static_cast<int64_t>(blobs.size()), 1, 0, &loading,
                      [](void* context, int64_t begin, int64_t end, int64_t) {
                        for (int64_t k = begin; k < end; ++k)
@@ -71,7 +71,7 @@ void* GpuRuntime::module_load(uint32_t device, std::span<const Bytes> blobs, std
     try {
       unload(device, module->loaded);
     } catch (const std::exception& later) {
-      host_.log(FE_LOG_WARNING, "plugins", id() + ": " + later.what());  // what came first is the error
+      host_.log(FE_LOG_WARNING, "plugins", id() + ": " + later.what());  // the first failure is the error
     }
     std::rethrow_exception(failed);
   }

@@ -28,7 +28,7 @@ namespace {
 
 constexpr const char* error_code = "ferrite.hip/linker";
 
-/// A file that goes with it.
+/// An open file that closes with the object.
 class File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {
@@ -55,7 +55,7 @@ void write_all(const File& file, const std::string& bytes) {
   }
 }
 
-/// Until all who may write are gone.
+/// Reads until all writers have closed the file.
 std::string read_all(const File& file) {
   std::string result;
   std::array<char, 65536> part;
@@ -66,8 +66,8 @@ std::string read_all(const File& file) {
   }
 }
 
-/// Runs the linker, which keeps its state in variables of its own. It also sets LLVM's command-line options, which are the process', back
-/// to what they are without any.
+/// Runs the linker, whose state is global. It also resets LLVM's command-line options, which belong to the
+/// process.
 void run_linker(const std::vector<const char*>& words) {
   static std::mutex mutex;
   static bool broken = false;
@@ -83,15 +83,16 @@ void run_linker(const std::vector<const char*>& words) {
 
 }  // namespace
 
-/// Through a pipe: an output that is a file on disk would be removed when a signal stops the process, for which LLVM takes the signals
-/// from whoever has them, such as those that say which plugin a fault is of.
+/// The output goes through a pipe. LLVM would remove an output file when a signal stops the process; for that
+/// it replaces the process's signal handlers, such as those that attribute a fault to a plugin.
 std::string link_code_object(const std::string& object) {
   const File input(::memfd_create("kernel.o", MFD_CLOEXEC));
   write_all(input, object);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) ends = {-1, -1};
   const File output(ends[0]);
-  std::future<std::string> result;  // waits for the end, so it goes behind what is written to
+  // Its destructor waits for the reader, which ends when `written` is closed.
+  std::future<std::string> result;
   auto written = std::make_unique<File>(ends[1]);
   result = std::async(std::launch::async, [&] { return read_all(output); });
   run_linker({"ld.lld", "-shared", "--no-undefined", "--threads=1", input.path().c_str(), "-o",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Code objects: the shared ELF objects that AMD's loader takes.
+// Code objects: the shared ELF objects that AMD's loader accepts.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,14 @@
 
 namespace ferrite::hip {
 
-/// Links a relocatable object. Throws Failure ferrite.hip/linker with what the linker says. Any-thread: one at a time.
+/// Links a relocatable object. Throws Failure ferrite.hip/linker with the linker's text. Callable from any
+/// thread; calls run one at a time.
 std::string link_code_object(const std::string& object);
 
-/// What the metadata of a code object says of its kernel; -1: nothing.
+/// Numbers from the metadata of a code object's kernel; -1: unknown.
 struct KernelNumbers {
   int64_t vector_registers = -1;
-  int64_t spills = -1;  ///< of registers of both kinds
+  int64_t spills = -1;  ///< spills of vector and scalar registers
 };
 KernelNumbers numbers_of_code_object(const std::string& code_object);
 

@@ -14,7 +14,7 @@ namespace ferrite::hip {
 namespace {
 
 constexpr uint32_t code_object_version = 500;
-// What a kernel does not read has no place in its arguments and no register.
+// Kernels do not use these inputs; the attributes save their arguments and registers.
 constexpr const char* not_read[] = {
     "amdgpu-no-dispatch-id",       "amdgpu-no-dispatch-ptr",  "amdgpu-no-implicitarg-ptr",
     "amdgpu-no-lds-kernel-id",     "amdgpu-no-queue-ptr",     "amdgpu-no-workgroup-id-y",
@@ -44,7 +44,7 @@ class Compiler final : public emitter::GpuProvider {
                             bool want_listing) const override {
     emitter::GpuCode code;
     if (want_listing) {
-      const auto copy = llvm::CloneModule(module);  // generating code changes it
+      const auto copy = llvm::CloneModule(module);  // the code generator changes the module
       code.listing = machine.assembly(*copy);
     }
     code.code = link_code_object(machine.object(module));

@@ -7,7 +7,7 @@
 
 namespace ferrite::hip {
 
-/// Kernels to code objects; needs no device.
+/// Compiles kernels to code objects; needs no device.
 std::unique_ptr<Provider> make_compiler();
 
 }  // namespace ferrite::hip

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// By the manuals of AMD's instruction sets ("Matrix Arithmetic Instructions" of CDNA, "WMMA" of RDNA 3 and RDNA 4). All matrices are 16 by
-// 16; of rows and columns, lane k has line k % 16.
+// From the manuals of AMD's instruction sets ("Matrix Arithmetic Instructions" of CDNA, "WMMA" of RDNA 3 and
+// RDNA 4). All matrices are 16 by 16; for row and column operands, lane k holds line k % 16.
 #include "matrix.h"
 
 #include <string>
@@ -13,14 +13,16 @@ using Matrix = emitter::GpuMachine::Matrix;
 
 constexpr unsigned side = 16;
 
-/// `count` neighbours along the depth, which is one operand, and further on by `step` for each further 16 lanes.
+/// A fragment of `count` adjacent elements along the depth, one operand, shifted by `step` for each further
+/// 16 lanes.
 Matrix::Fragment line_of_lane(unsigned count, int64_t step) {
   Matrix::Fragment fragment{side, {0, step}, {1, 0}, {}, count};
   for (unsigned k = 0; k < count; ++k) fragment.elements.push_back({0, k});
   return fragment;
 }
 
-/// `count` rows of one column, so many apart, and further on by `step` for each further 16 lanes.
+/// A fragment of `count` rows of one column that are `apart` rows apart, shifted by `step` for each further
+/// 16 lanes.
 Matrix::Fragment column_of_lane(unsigned count, int64_t apart, int64_t step) {
   Matrix::Fragment fragment{side, {step, 0}, {0, 1}, {}, count};
   for (unsigned k = 0; k < count; ++k) fragment.elements.push_back({k * apart, 0});
@@ -40,7 +42,7 @@ Matrix matrix(DType operand, DType sum, unsigned depth, const Matrix::Fragment& 
   return made;
 }
 
-/// Waves of 64 lanes.
+/// Matrix instructions of 64-lane waves.
 std::vector<Matrix> mfma() {
   const auto halves = line_of_lane(4, 4), one = line_of_lane(1, 1);
   const auto sums = column_of_lane(4, 1, 4), wide_sums = column_of_lane(4, 4, 1);
@@ -50,12 +52,12 @@ std::vector<Matrix> mfma() {
       matrix(f32, f32, 4, one, sums, "mfma.f32.16x16x4f32"),
       matrix(f64, f64, 4, one, wide_sums, "mfma.f64.16x16x4f64"),
   };
-  // No broadcasts, no transposed lanes.
+  // No broadcasts and no transposed lanes.
   for (auto& made : matrices) made.function.operands = {0, 0, 0};
   return matrices;
 }
 
-/// Waves of 32 lanes, the second half of which has the same rows and columns as the first.
+/// Matrix instructions of 32-lane waves; both halves of a wave hold the same rows and columns.
 std::vector<Matrix> wmma() {
   const auto line = line_of_lane(16, 0);
   const auto sums = column_of_lane(8, 2, 1);
@@ -63,8 +65,8 @@ std::vector<Matrix> wmma() {
           matrix(bf16, f32, 16, line, sums, "wmma.f32.16x16x16.bf16.v8f32.v16i16")};
 }
 
-/// The same without that. The manual has another order of the depth, which may be any that is the same for rows and columns; in this
-/// one a lane's elements are neighbours.
+/// The same without this duplication. The manual lists another order of the depth; any order works if rows
+/// and columns agree, and in this one a lane's elements are adjacent.
 std::vector<Matrix> wmma_of_12() {
   const auto line = line_of_lane(8, 8);
   const auto sums = column_of_lane(8, 1, 8);

@@ -9,7 +9,8 @@
 
 namespace ferrite::hip {
 
-/// Those that an architecture has; where the code generator is given another one's, it ends the process.
+/// The matrix instructions of an architecture. If the code generator meets one of another architecture, it
+/// ends the process.
 std::vector<emitter::GpuMachine::Matrix> matrices_of(std::string_view architecture);
 
 }  // namespace ferrite::hip

@@ -18,16 +18,16 @@ constexpr int error_no_device = 100, error_invalid_device = 101;
 constexpr emitter::DriverAttributes attributes{
     .multiprocessors = 63, .clock_khz = 5, .memory_clock_khz = 60, .bus_bits = 59, .l2_bytes = 19};
 
-/// The functions that fill a structure of a device's properties, the newest first, and where the architecture's name, up to a colon, is in
-/// it: offsetof(hipDeviceProp_t, gcnArchName), compiled with the headers of 5.0, 5.2, 5.7, 6.0 and 6.3. A function's name stands for one
-/// layout: 6.0 changed both.
+/// The functions that fill the structure of a device's properties, newest first, with the offset of the
+/// architecture's name (up to a colon): offsetof(hipDeviceProp_t, gcnArchName), compiled with the headers of
+/// 5.0, 5.2, 5.7, 6.0 and 6.3. A function's name identifies a layout: 6.0 changed both.
 struct Properties {
   const char* function;
   size_t architecture;
 };
 constexpr std::array properties_by_version = {Properties{"hipGetDevicePropertiesR0600", 1160},
                                               Properties{"hipGetDeviceProperties", 396}};
-constexpr size_t properties_bytes = 16384;  // more than any layout has: 1,472 as yet
+constexpr size_t properties_bytes = 16384;  // more than any known layout (1,472)
 
 /// hipKernelNodeParams.
 struct KernelNode {
@@ -102,7 +102,7 @@ class HipRuntime final : public emitter::DriverRuntime {
     if (!properties_) library.find(properties_by_version.back().function, properties_);
     driver.attributes = attributes;
     const auto result = init(0);
-    if (result == error_no_device || result == error_invalid_device) return driver;  // whose count is 0
+    if (result == error_no_device || result == error_invalid_device) return driver;  // its device count is 0
     if (result != 0) library.unavailable("the HIP runtime does not start: " + text_of(result));
     int number = 0;
     if (version(&number) != 0 || number < least_version)
@@ -111,7 +111,7 @@ class HipRuntime final : public emitter::DriverRuntime {
     return driver;
   }
 
-  /// Pools and recordings came in versions behind 5.0.
+  /// Pools and recordings came with versions after 5.0.
   static void find_what_5_0_lacks(const emitter::DriverLibrary& library, emitter::Driver& driver) {
     bool pools = true, recordings = true;
     library.find("hipMemPoolCreate", driver.pools.create, pools);

@@ -9,7 +9,8 @@
 
 namespace ferrite::hip {
 
-/// Devices of AMD's HIP runtime. The first of the libraries that there is is opened when the devices are first asked for.
+/// The devices of AMD's HIP runtime. The first existing library is opened when the devices are first
+/// requested.
 std::unique_ptr<Runtime> make_runtime(Host host, std::vector<std::string> libraries);
 
 }  // namespace ferrite::hip

@@ -23,11 +23,11 @@ namespace {
 
 struct Architecture {
   std::string_view name, features;
-  unsigned wave;      ///< threads that run together
-  int64_t transfers;  ///< bits that a pin of its memory moves in a clock: of HBM2e 2, of HBM3 4, of GDDR6 16
-  bool pair_sums = false;  ///< LLVM adds pairs of f16 and of bf16 by one instruction
+  unsigned wave;      ///< threads that execute together
+  int64_t transfers;  ///< bits per pin and clock cycle of the memory: 2 for HBM2e, 4 for HBM3, 16 for GDDR6
+  bool pair_sums = false;  ///< LLVM has single instructions that add pairs of f16 and of bf16
 };
-// Waves of 64 threads are the only ones of the first three; the others take two cycles for one.
+// The first three have only waves of 64 threads; on the others, such waves take two cycles instead of one.
 constexpr std::array architectures = {
     Architecture{"gfx90a", "+wavefrontsize64", 64, 2},
     Architecture{"gfx942", "+wavefrontsize64", 64, 4, true},
@@ -63,7 +63,7 @@ void initialise_llvm() {
 
 emitter::GpuDescription parse_device(std::string_view description) {
   const emitter::GpuDescription usual{"gfx942", 304, 2'100'000, 5300, 4 << 20};
-  auto device = emitter::parse_grid_device(description, usual, "ferrite.hip/target");
+  auto device = emitter::parse_gpu_description(description, usual, "ferrite.hip/target");
   architecture_of(device.architecture);
   return device;
 }
@@ -75,8 +75,8 @@ emitter::Target target_of(const emitter::GpuDescription& device) {
   emitter::Target target;
   target.triple = "amdgcn-amd-amdhsa";
   target.cpu = device.architecture;
-  // Vectors of global memory begin at any element: AMD's kernel driver sets SH_MEM_CONFIG.alignment_mode so. Neither the notes of a code
-  // object nor the descriptor of a kernel have a field for it.
+  // Vectors in global memory may start at any element: AMD's kernel driver sets SH_MEM_CONFIG.alignment_mode
+  // that way. Neither the notes of a code object nor the descriptor of a kernel have a field for it.
   target.features = std::string(architecture.features) + ",+unaligned-access-mode";
   target.vector_bytes = 16;
   target.vector_registers = 256;
@@ -90,7 +90,8 @@ emitter::Target target_of(const emitter::GpuDescription& device) {
   grid.barrier = {"llvm.amdgcn.s.barrier", {}, 0};
   grid.block_scope = "workgroup";
   grid.grid_scope = "agent";
-  // What is taken by hipMalloc is neither; the units of caches that do the additions do them in such memory only.
+  // hipMalloc() returns neither kind of memory. The cache units perform atomic additions only in memory of
+  // neither kind.
   grid.memory_marks = {"amdgpu.no.fine.grained.memory", "amdgpu.no.remote.memory"};
   grid.calling_convention = llvm::CallingConv::AMDGPU_KERNEL;
   grid.row_threads = 512;
@@ -102,7 +103,7 @@ emitter::Target target_of(const emitter::GpuDescription& device) {
   grid.matrices = matrices_of(architecture.name);
   if (architecture.pair_sums) grid.pair_sums = {{f16}, {bf16}};
   grid.shared_bytes = grid.static_bytes = 64 << 10;
-  grid.most_threads = 0xffff'ffff;  // the packet of a dispatch counts threads, in 32 bits
+  grid.most_threads = 0xffff'ffff;  // a dispatch packet counts threads in 32 bits
   grid.multiprocessors = static_cast<unsigned>(device.multiprocessors);
   target.grid = grid;
   return target;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// AMD's devices as the emitter sees them.
+// AMD's devices as targets of the emitter.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace ferrite::hip {
 
-/// Initialises LLVM's code generator once; any-thread.
+/// Initialises LLVM's code generator once. Callable from any thread.
 void initialise_llvm();
 
 /// Throws Failure ferrite.hip/target on unknown keys and architectures.
 emitter::GpuDescription parse_device(std::string_view description);
 
-/// Bits that a pin of the memory moves in a clock.
+/// Bits per pin and clock cycle of the memory.
 int64_t transfers_a_clock(std::string_view architecture);
 
 emitter::Target target_of(const emitter::GpuDescription& device);

@@ -18,12 +18,13 @@ namespace ferrite::level_zero {
 
 namespace {
 
-/// How many numbers of blocks functions at an address have taken.
+/// By address of a function: how many block numbers have been used there.
 using TakenNumbers = std::unordered_map<const llvm::MachineFunction*, unsigned>;
 
-/// LLVM's code generator for SPIR-V remembers what it numbered, in static variables, by the address of a function and the number of a
-/// block, and forgets nothing: another function may come to lie where one was. So no number is used again at an address. A function
-/// has places for all numbers below its own, but no more than those that were taken where it lies.
+/// LLVM's code generator for SPIR-V keeps static tables that are indexed by a function's address and a
+/// block's number, and never clears them. A later function may have the same address, so this pass never
+/// reuses a number at an address. A function has slots for all smaller numbers, but no more than were used at
+/// its address.
 class NewBlockNumbers final : public llvm::MachineFunctionPass {
  public:
   explicit NewBlockNumbers(TakenNumbers& taken) : MachineFunctionPass(id), taken_(taken) {}
@@ -36,7 +37,7 @@ class NewBlockNumbers final : public llvm::MachineFunctionPass {
   }
 
  private:
-  static inline char id = 0;  // its address counts
+  static inline char id = 0;  // LLVM identifies a pass by this address
   TakenNumbers& taken_;
 };
 
@@ -67,7 +68,7 @@ class Compiler final : public emitter::GpuProvider {
     spell_out(module);
     emitter::verify_module(module, "ferrite.level_zero/emit");
     emitter::GpuCode code;
-    // The words are no text: what they are made of stands for them.
+    // SPIR-V words are not readable text: list the module instead.
     if (want_listing) code.listing = "; as the code generator takes it\n" + emitter::listing_of(module);
     static std::mutex one_at_a_time;
     static TakenNumbers taken;

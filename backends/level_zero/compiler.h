@@ -7,7 +7,7 @@
 
 namespace ferrite::level_zero {
 
-/// Kernels to SPIR-V; needs no device.
+/// Compiles kernels to SPIR-V; needs no device.
 std::unique_ptr<Provider> make_compiler();
 
 }  // namespace ferrite::level_zero

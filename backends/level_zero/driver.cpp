@@ -16,7 +16,7 @@ struct Error {
   Result result;
   std::string_view text;
 };
-// Those that a correct caller may see; others are told by their number.
+// Errors that a correct caller may see; others are reported by their number.
 constexpr std::array errors = {
     Error{error_device_lost, "the device is lost, it hung or was reset"},
     Error{error_out_of_host_memory, "the host has too little memory"},

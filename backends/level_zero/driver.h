@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Level Zero, as much of it as is used, opened at run time: types and structures are those of its documented binary interface, whose
-// numbers stand beside them.
+// The part of Level Zero that is used, opened at run time. Types and structures follow its documented binary
+// interface, whose numbers are given next to them.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ inline constexpr Result success = 0, error_device_lost = 0x70000001, error_out_o
                         error_out_of_device_memory = 0x70000003, error_uninitialised = 0x78000001,
                         error_unsupported_feature = 0x78000003, error_unsupported_size = 0x78000009;
 
-// Every structure begins with its number, and another one that extends it.
+// Every structure begins with its type number, and a pointer to an extension.
 
 struct DeviceProperties {
   uint32_t type = 0x3;
@@ -149,7 +149,8 @@ struct GroupCount {
   uint32_t x = 1, y = 1, z = 1;
 };
 
-/// The loader's functions. Immutable; any-thread, but for calls on one list, kernel or event, which the caller orders.
+/// The loader's functions. Immutable. Callable from any thread, except that the caller orders calls on one
+/// list, kernel or event.
 struct Driver {
   Result (*init)(uint32_t flags);
   Result (*driver_get)(uint32_t* count, DriverHandle*);
@@ -188,7 +189,7 @@ struct Driver {
   Result (*kernel_argument)(Kernel, uint32_t index, size_t bytes, const void* value);
 };
 
-/// Ends what the driver made. What the driver says of that is nobody's: what a lost device had is gone in any case.
+/// Destroys a driver object. Errors are ignored: the objects of a lost device are gone in any case.
 template <class Tag>
 struct Ender {
   Result (*function)(Tag*) = nullptr;
@@ -197,7 +198,7 @@ struct Ender {
 template <class Tag>
 using Owned = std::unique_ptr<Tag, Ender<Tag>>;
 
-/// Gives memory of a context back, in the same way.
+/// Frees memory of a context, in the same way.
 struct MemoryEnder {
   Result (*function)(Context, void*) = nullptr;
   Context context = nullptr;
@@ -205,15 +206,16 @@ struct MemoryEnder {
 };
 using OwnedMemory = std::unique_ptr<void, MemoryEnder>;
 
-/// Opens and initialises the loader, and with it the drivers that it finds. Throws Failure ferrite.level_zero/driver: the library or a
-/// function is missing, there is no driver, or it says that it cannot start. It stays open.
+/// Opens and initialises the loader, and with it the drivers that it finds. The library stays open. Throws
+/// Failure ferrite.level_zero/driver if the library or a function is missing, if there is no driver, or if
+/// none starts.
 Driver open_driver(const std::string& name);
 
 /// "the device is in use (0x70010001)".
 std::string text_of(Result result);
 
-/// Throws Failure ferrite.level_zero/device, or ferrite.level_zero/memory where there is too little of it, with what the driver says
-/// where the result is an error; `what` failed.
+/// If the result is an error, throws Failure ferrite.level_zero/device, or ferrite.level_zero/memory if
+/// memory is exhausted, with the driver's text; `what` names the failed action.
 void check(Result result, const char* what);
 
 }  // namespace ferrite::level_zero

@@ -20,10 +20,10 @@ namespace {
 
 constexpr int32_t dlpack_oneapi = 14;
 constexpr uint64_t allocation_alignment = 256;
-constexpr uint32_t least_group = 256;        // threads, which contractions have
+constexpr uint32_t least_group = 256;        // threads; contractions have so many
 constexpr uint32_t least_spirv = 0x1'0002u;  // 1.2
 
-// Members of these are ended in the reverse order.
+// Members are destroyed in reverse order.
 
 struct Signal {
   Owned<EventPoolTag> pool;
@@ -35,18 +35,19 @@ struct Code {
   Owned<KernelTag> kernel;
 };
 
-/// A device, and what is opened when it is first used and lasts as long as the runtime.
+/// A device, with its objects, which are created on first use and last as long as the runtime.
 struct Opened {
   DriverHandle driver = nullptr;
   DeviceHandle device = nullptr;
-  // Held while the members below are used, and while a kernel of the device is given its arguments, which are the kernel's state.
+  // Held while the members below are in use, and while a kernel gets its arguments, which are state of the
+  // kernel.
   std::mutex mutex;
-  bool lost = false;  // it does nothing any more
-  std::string fault;  // of work, since the status was last asked for
+  bool lost = false;  // no further calls are made
+  std::string fault;  // error of work since the last status()
   Owned<ContextTag> context;
   Owned<ListTag> list;  // all work, in order
-  Signal done;          // nothing that was appended signals it yet
-  // What work may still use that could not be waited for.
+  Signal done;          // unsignalled, and no appended command will signal it
+  // Objects that work may still use because waiting for it failed.
   struct Used {
     std::vector<Signal> signals;
     std::vector<Code> codes;
@@ -54,12 +55,12 @@ struct Opened {
   } used;
 };
 
-/// Who gets this from any call has lost the device; not every driver says it again when it is asked for the context's status.
+/// Any call may report that the device is lost; not every driver repeats it in the context's status.
 void note(Opened& device, Result result) {
   if (result == error_device_lost) device.lost = true;
 }
 
-/// As check() does, of a call for the device.
+/// Like check(), for a call on the device.
 void check_on(Opened& device, Result result, const char* what) {
   note(device, result);
   check(result, what);
@@ -69,7 +70,8 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
  public:
   LevelZeroRuntime(Host host, std::string library) : GpuRuntime(host), library_(std::move(library)) {}
   LevelZeroRuntime(const LevelZeroRuntime&) = delete;
-  /// What the devices use may not end before their work does. What fails of it was said to who waited for it.
+  /// Waits, since the work must end before the objects that it uses. Errors were reported to the callers that
+  /// waited.
   ~LevelZeroRuntime() override {
     for (const auto& device : devices_)
       if (device->list) finish(*device);
@@ -112,7 +114,7 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
     uint64_t bytes = 0;
     for (const auto& memory : memories) {
       bytes += memory.bytes;
-      // Twice a clock, of so many bits.
+      // Two transfers per clock cycle.
       set(device.gigabytes_a_second, uint64_t{memory.clock_mhz} * memory.bus_bits / 4000);
     }
     uint64_t cache = 0;
@@ -173,7 +175,7 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
                                                       : "a copy on the device";
     check_on(device, api_.append_copy(device.list.get(), args.to, args.from, args.bytes, nullptr, 0, nullptr),
              what);
-    // Memory of the host is the caller's again when this returns.
+    // The caller may reuse host memory as soon as this returns, so wait.
     args.kind == FE_COPY_ON_DEVICE ? order(device) : wait(device);
   }
 
@@ -247,7 +249,7 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
     std::unique_lock<std::mutex> lock;
   };
 
-  /// Finds the devices, once. A failure is told again to everyone who asks.
+  /// Finds the devices, once. A failure is repeated to every caller.
   void open() {
     std::lock_guard lock(mutex_);
     if (opened_) return;
@@ -275,14 +277,14 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
     opened_ = true;
   }
 
-  /// The device, which was used before, for this thread alone as long as the lock is held.
+  /// The device for this thread alone, until the lock is released.
   Entered hold(uint32_t number) {
     open();
     auto& device = *devices_.at(number);
     return {device, std::unique_lock(device.mutex)};
   }
 
-  /// The same, ready for work. A lost device may say otherwise of one call or another, and does nothing all the same.
+  /// The same, ready for work. On a lost device, some calls may still report success, so refuse early.
   Entered enter(uint32_t number) {
     auto entered = hold(number);
     auto& device = entered.device;
@@ -318,14 +320,14 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
   Owned<ModuleTag> own(ModuleHandle module) { return {module, {api_.module_destroy}}; }
   Owned<KernelTag> own(Kernel kernel) { return {kernel, {api_.kernel_destroy}}; }
 
-  /// A list's commands may run at once; each one here waits for those before it. Flags that order a list by itself are younger than
-  /// many drivers.
+  /// Commands of a list may run in parallel; a barrier makes each wait for its predecessors. Flags for
+  /// in-order lists are newer than many drivers.
   void order(Opened& device) {
     check_on(device, api_.append_barrier(device.list.get(), nullptr, 0, nullptr),
              "ordering work on the device");
   }
 
-  /// Makes what a wait waits for.
+  /// Creates the event that a wait uses.
   Result make_signal(Opened& device) {
     EventPoolDescription pool_description;
     pool_description.flags = events_are_seen_by_host;
@@ -344,8 +346,8 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
     return success;
   }
 
-  /// Waits until all work is done, and ends what was kept for it. Where that fails, the work may be done later and signal then, so the
-  /// next wait has a signal of its own.
+  /// Waits until all work is done, and frees the objects that were kept for it. If waiting fails, the work
+  /// may still signal the event later, so the next wait uses a new one.
   Result finish(Opened& device) {
     if (device.lost) return error_device_lost;
     auto result = device.done.event ? success : make_signal(device);
@@ -365,8 +367,8 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
   }
   void wait(Opened& device) { check_on(device, finish(device), "work on the device"); }
 
-  /// Whether work that was given to the device may still use what that was given. What the work says of itself is said to who waits for
-  /// it, not to who gives things back.
+  /// Whether earlier work may still use its objects. Errors of the work are reported to callers that wait for
+  /// it, not to those that free objects.
   bool is_used(Opened& device) { return finish(device) != success && !device.lost; }
 
   template <class Properties>
@@ -374,14 +376,14 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
                                  DeviceHandle device, const char* what) {
     uint32_t count = 0;
     const auto result = function(device, &count, nullptr);
-    if (result == error_unsupported_feature) return {};  // not all drivers tell
+    if (result == error_unsupported_feature) return {};  // not all drivers report this
     check(result, what);
     std::vector<Properties> properties(count, Properties{});
     if (count > 0) check(function(device, &count, properties.data()), what);
     return properties;
   }
 
-  /// What the driver says of the code that it built; the log ends.
+  /// The driver's messages about the code that it built; destroys the log.
   std::string text_of_log(BuildLog log) {
     if (!log) return "";
     size_t bytes = 0;

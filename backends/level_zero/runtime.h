@@ -8,7 +8,8 @@
 
 namespace ferrite::level_zero {
 
-/// The graphics processors of all drivers that Level Zero's loader finds; it is opened when the devices are first asked for.
+/// The GPUs of all drivers that Level Zero's loader finds. The loader is opened when the devices are first
+/// requested.
 std::unique_ptr<Runtime> make_runtime(Host host, std::string loader_library);
 
 }  // namespace ferrite::level_zero

@@ -27,12 +27,13 @@ unsigned lanes_of(const Value* vector) {
   return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
 }
 
-/// One instruction in other terms, which are put before it.
+/// Rewrites one instruction; the new code is inserted before it.
 class Speller {
  public:
   explicit Speller(llvm::Instruction& instruction) : instruction_(instruction), builder_(&instruction) {}
 
-  /// What stands for its value; null where there is nothing to do. What gives no value is replaced here.
+  /// The replacement of the instruction's value; null if it stays. Instructions without a value are rewritten
+  /// in place.
   Value* other_terms() {
     if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction_)) return intrinsic(*call);
     if (auto* choice = llvm::dyn_cast<llvm::SelectInst>(&instruction_)) return select(*choice);
@@ -62,7 +63,7 @@ class Speller {
     }
   }
 
-  /// Functions of halves are not found everywhere; in f32 they are as good.
+  /// Not every device has functions of halves; compute in f32 instead.
   Value* math(llvm::IntrinsicInst& call) {
     const auto is_half = [](const Value* value) { return value->getType()->getScalarType()->isHalfTy(); };
     if (!is_half(&call) || !llvm::all_of(call.args(), is_half)) return nullptr;
@@ -73,7 +74,7 @@ class Speller {
     return convert(llvm::Instruction::FPTrunc, result, call.getType());
   }
 
-  /// The functions that these would become forget a NaN.
+  /// The functions that LLVM would select drop NaN.
   Value* extreme(const llvm::IntrinsicInst& call, llvm::CmpInst::Predicate first) {
     auto *a = call.getArgOperand(0), *b = call.getArgOperand(1);
     auto* of_numbers = builder_.CreateSelect(builder_.CreateFCmp(first, a, b), a, b);
@@ -87,7 +88,7 @@ class Speller {
     return result;
   }
 
-  /// A condition of vectors has as many lanes as they.
+  /// A vector select needs a condition with as many lanes.
   Value* select(llvm::SelectInst& choice) {
     if (!choice.getType()->isVectorTy() || choice.getCondition()->getType()->isVectorTy()) return nullptr;
     auto* condition = builder_.CreateVectorSplat(lanes_of(&choice), choice.getCondition());
@@ -122,7 +123,8 @@ class Speller {
     return builder_.CreateExtractElement(vector, uint64_t{number});
   }
 
-  /// The pointer of a lane: of a vector of pointers, which only exist as addresses of one object, or to neighbours.
+  /// The pointer of one lane. Vectors of pointers occur only as addresses within one object; other pointers
+  /// denote adjacent elements.
   Value* pointer(Value* pointers, llvm::Type* element, unsigned number) {
     if (!pointers->getType()->isVectorTy()) return builder_.CreateConstGEP1_64(element, pointers, number);
     if (auto* place = llvm::dyn_cast<llvm::GEPOperator>(pointers)) {
@@ -156,7 +158,8 @@ class Speller {
     }
     return result;
   }
-  /// Where it is not wanted, the start of what it would lie in is read: memory that is there, as far as is known.
+  /// If the load is inactive, read the start of the object that contains the address instead, if the object
+  /// is known: that memory exists.
   Value* load_if(Value* wanted, Value* place, Value* other, llvm::Align align) {
     auto* type = other->getType();
     constexpr unsigned without_limit = 0;
@@ -195,7 +198,7 @@ class Speller {
       builder_.SetInsertPoint(&instruction_);
     }
   }
-  /// That of one element, where the whole's is said of neighbours.
+  /// The alignment of one lane: that of an element if the given alignment belongs to the whole vector.
   static llvm::Align lane_alignment(Value* pointers, llvm::MaybeAlign align, llvm::Type* type) {
     const llvm::Align element(type->getScalarSizeInBits() / 8);
     return pointers->getType()->isVectorTy() ? align.value_or(element) : element;
@@ -205,7 +208,7 @@ class Speller {
   llvm::IRBuilder<> builder_;
 };
 
-/// Of additions of floats there is no atomic operation: what was there is exchanged until nobody came between.
+/// There is no atomic addition of floats: emit a compare-and-swap loop.
 void exchange_floats(llvm::AtomicRMWInst& operation) {
   const auto compare_and_exchange = [](llvm::IRBuilderBase& builder, Value* address, Value* expected,
                                        Value* wanted, llvm::Align align, llvm::AtomicOrdering ordering,
@@ -222,7 +225,7 @@ void exchange_floats(llvm::AtomicRMWInst& operation) {
   llvm::expandAtomicRMWToCmpXchg(&operation, compare_and_exchange);
 }
 
-/// Nobody beside the device looks at memory while it works.
+/// Only the device accesses the memory while it works, so device scope suffices.
 void order_within_device(llvm::Instruction& instruction) {
   const auto scope = instruction.getContext().getOrInsertSyncScopeID("device");
   if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction); load && load->isAtomic())
@@ -251,7 +254,8 @@ void spell_out(llvm::Module& module) {
       if (other != instruction) instruction->replaceAllUsesWith(other);
       replaced.emplace_back(instruction);
     }
-    // With what only these used, which may be others of them: vectors of pointers.
+    // Also remove values that only these used, such as vectors of pointers; they may be among the replaced
+    // ones.
     for (const auto& handle : replaced) {
       auto* old = llvm::cast_or_null<llvm::Instruction>(handle);
       if (!old) continue;

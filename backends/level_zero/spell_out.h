@@ -5,9 +5,10 @@
 
 namespace ferrite::level_zero {
 
-/// Writes in other terms what LLVM's code generator for SPIR-V 1.2 has no code, or wrong code, for, or what drivers do not take: accesses
-/// of memory by vectors of pointers or under masks, minima and maxima that keep NaN, atomic additions of floats, scalar conditions of
-/// vectors, masks as numbers, conversions of vectors of halves. To be done last, before the module goes to the code generator.
+/// Rewrites constructs for which LLVM's code generator for SPIR-V 1.2 has no code or wrong code, or which
+/// drivers reject: memory accesses through vectors of pointers or under masks, minima and maxima that keep
+/// NaN, atomic additions of floats, scalar conditions of vector selects, masks as integers, and conversions
+/// of vectors of halves. Must be the last step before code generation.
 void spell_out(llvm::Module& module);
 
 }  // namespace ferrite::level_zero

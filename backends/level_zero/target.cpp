@@ -78,7 +78,7 @@ Device parse_device(std::string_view description) {
 
 emitter::Target target_of(const Device& device) {
   emitter::Target target;
-  // Version 1.2 is what all drivers take.
+  // All drivers accept version 1.2.
   target.triple = "spirv64v1.2-unknown-unknown";
   target.vector_bytes = 16;
   target.vector_registers = 128;
@@ -89,11 +89,12 @@ emitter::Target target_of(const Device& device) {
   target.cycles_per_second = static_cast<double>(device.clock_khz) * 1e3;
   target.l2_bytes = target.last_level_bytes = device.l2_bytes;
   emitter::GpuMachine grid;
-  // The names are those of OpenCL C, as C++ writes them; the code generator knows them. Of the numbers, the first of three.
+  // Names of OpenCL C functions, mangled as in C++, which the code generator knows. The argument 0 selects
+  // the first of three dimensions.
   constexpr auto function = llvm::CallingConv::SPIR_FUNC;
   grid.thread = {"_Z12get_local_idj", {0}, 64, function};
   grid.block = {"_Z12get_group_idj", {0}, 64, function};
-  constexpr uint32_t local_and_global = 3;  // memory that the barrier orders
+  constexpr uint32_t local_and_global = 3;  // kinds of memory that the barrier orders
   grid.barrier = {"_Z7barrierj", {local_and_global}, 0, function};
   grid.calling_convention = llvm::CallingConv::SPIR_KERNEL;
   grid.global_space = 1;

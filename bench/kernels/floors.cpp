@@ -15,7 +15,7 @@
 namespace ferrite::bench {
 namespace {
 
-/// A worker's part, in whole lines of a cache.
+/// A worker's range, in whole cache lines.
 std::pair<int64_t, int64_t> part(int64_t count, int worker, int workers) {
   constexpr int64_t line = 16;
   const int64_t lines = count / line;
@@ -24,14 +24,14 @@ std::pair<int64_t, int64_t> part(int64_t count, int worker, int workers) {
 
 }  // namespace
 
-// The program runs on machines that have neither, so each function says what it is compiled for.
+// The program must also run on machines that have neither instruction set, so each function names its target.
 #define FERRITE_FLOOR __attribute__((target("avx512f")))
 namespace avx512 {
 namespace {
 using Vector = __m512;
 using Bits = __m512i;
 constexpr int64_t lanes = 16;
-constexpr int chains = 24;  // of the 32 registers
+constexpr int chains = 24;  // of 32 registers
 FERRITE_FLOOR inline Vector splat(float value) { return _mm512_set1_ps(value); }
 FERRITE_FLOOR inline Vector load(const float* from) { return _mm512_load_ps(from); }
 FERRITE_FLOOR inline void store(float* to, Vector value) { _mm512_store_ps(to, value); }
@@ -54,7 +54,8 @@ FERRITE_FLOOR inline Bits right(Bits bits) {
   return _mm512_srli_epi32(bits, by);
 }
 FERRITE_FLOOR inline Bits subtract(Bits a, Bits b) { return _mm512_sub_epi32(a, b); }
-/// Of two rows: what the first has to the right of the diagonal of their squares of `step` x `step` against what the second has left.
+/// Combines two rows: the parts of the first row to the right of the diagonals of its `step` x `step`
+/// squares, with the parts of the second row to the left.
 template <int step>
 FERRITE_FLOOR inline void exchange(Vector& a, Vector& b) {
   const Vector first = a;
@@ -73,7 +74,7 @@ FERRITE_FLOOR inline void exchange(Vector& a, Vector& b) {
     b = _mm512_shuffle_f32x4(first, b, 0xEE);
   }
 }
-/// Keeps the compiler from leaving out what nobody reads.
+/// Keeps the compiler from removing an unused value.
 FERRITE_FLOOR inline void keep(Vector& value) { asm volatile("" : "+v"(value)); }
 #include "floors_of_vectors.def"
 }  // namespace
@@ -86,7 +87,7 @@ namespace {
 using Vector = __m256;
 using Bits = __m256i;
 constexpr int64_t lanes = 8;
-constexpr int chains = 12;  // of the 16 registers
+constexpr int chains = 12;  // of 16 registers
 FERRITE_FLOOR inline Vector splat(float value) { return _mm256_set1_ps(value); }
 FERRITE_FLOOR inline Vector load(const float* from) { return _mm256_load_ps(from); }
 FERRITE_FLOOR inline void store(float* to, Vector value) { _mm256_store_ps(to, value); }
@@ -109,7 +110,7 @@ FERRITE_FLOOR inline Bits right(Bits bits) {
   return _mm256_srli_epi32(bits, by);
 }
 FERRITE_FLOOR inline Bits subtract(Bits a, Bits b) { return _mm256_sub_epi32(a, b); }
-/// As above.
+/// As in the version above.
 template <int step>
 FERRITE_FLOOR inline void exchange(Vector& a, Vector& b) {
   const Vector first = a;
@@ -125,7 +126,7 @@ FERRITE_FLOOR inline void exchange(Vector& a, Vector& b) {
     b = _mm256_permute2f128_ps(first, b, 0x31);
   }
 }
-/// Keeps the compiler from leaving out what nobody reads.
+/// Keeps the compiler from removing an unused value.
 FERRITE_FLOOR inline void keep(Vector& value) { asm volatile("" : "+x"(value)); }
 #include "floors_of_vectors.def"
 }  // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels that Ferrite compiles, beside what the machine gives: each is run in turn with its floor, on the same memory.
-//   ms, floor_ms: medians; best_ms, best_floor_ms: of the fastest run; of_floor: best_floor_ms / best_ms, 1 is as fast as it can be
-//   floor: the same bytes with plain stores (streaming: with stores that leave out the caches), or the time that the multiply-adds
-//   of a product take at the measured peak (gflops_peak), or the same polynomial
-//   hand_ms, best_hand_ms: of a loop by hand of the same results, where there is one
+// Compares kernels that Ferrite compiles with the limits of the machine. Each kernel runs alternately with
+// its floor, on the same memory.
+//   ms, floor_ms: medians; best_ms, best_floor_ms: of the fastest run; of_floor: best_floor_ms / best_ms, at
+//   most about 1
+//   floor: the same bytes with plain stores (streaming: with stores that bypass the caches), or the time of a
+//   product's multiply-adds at the measured peak (gflops_peak), or the same polynomial
+//   hand_ms, best_hand_ms: of a hand-written loop with the same results, if there is one
 // Usage: kernels_bench FOLDER [Google Benchmark's options]; the folder has the kernels' texts.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
@@ -34,13 +36,13 @@ struct Free {
 };
 using Memory = std::unique_ptr<float, Free>;
 
-/// In huge pages where the system has them, as memory that Ferrite itself allocates: kernel and floor alike.
+/// Allocates in huge pages if the system has them, like Ferrite itself, for kernel and floor alike.
 Memory allocate(int64_t count) {
   constexpr size_t page = 2 << 20;
   const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + page - 1) / page * page;
   Memory memory(static_cast<float*>(std::aligned_alloc(page, bytes)));
   if (!memory) throw std::bad_alloc();
-  madvise(memory.get(), bytes, MADV_HUGEPAGE);  // where it fails the pages are small, which is slower
+  madvise(memory.get(), bytes, MADV_HUGEPAGE);  // if this fails the pages are small, which is slower
   for (int64_t i = 0; i < count; ++i) memory.get()[i] = static_cast<float>(i % 1021) / 512 - 1;
   return memory;
 }
@@ -51,7 +53,7 @@ double timed(const auto& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// A model of one kernel with its memory.
+/// A model with one kernel, and its memory.
 class Kernel {
  public:
   Kernel(const std::string& path, int64_t threads) : session_(options(threads)) {
@@ -62,7 +64,7 @@ class Kernel {
       add(port(ferrite_model_input, k), input_tensors_, inputs_);
     for (uint64_t k = 0; k < ferrite_model_output_count(model); ++k)
       add(port(ferrite_model_output, k), output_tensors_, outputs_);
-    run();  // compiles
+    run();  // compiles the kernel
   }
   void run() {
     std::vector<const DLTensor*> in;
@@ -71,7 +73,8 @@ class Kernel {
     for (auto& tensor : output_tensors_) out.push_back(&tensor.value);
     detail::check_call(ferrite_run(model_.get(), in.data(), in.size(), out.data(), out.size()));
   }
-  /// Seconds of a run behind one that woke its threads: those of floors are at work, too, when their clock starts.
+  /// Seconds of a run that follows another one, so that the worker threads are awake, as those of the floors
+  /// are.
   double timed_run() {
     run();
     return timed([&] { run(); });
@@ -117,7 +120,7 @@ class Kernel {
   std::vector<Memory> inputs_, outputs_;
 };
 
-/// Times of one thing, in seconds.
+/// Measured times of one kernel or loop, in seconds.
 class Times {
  public:
   void add(double seconds) { all_.push_back(seconds); }
@@ -143,23 +146,24 @@ void report(benchmark::State& state, Times& kernel, Times& floor) {
 
 constexpr const char* no_floors = "the floors need AVX-512, or AVX2 with fused multiply-adds";
 
-/// What a kernel over arrays in memory reads of its inputs, and whether it writes as much.
+/// The memory traffic of a kernel over arrays: its input reads, and whether it writes as much.
 struct Traffic {
   int reads = 1;
   bool writes = true;
 };
 
-/// A part of some work, by one of the workers.
+/// One worker's range of some work.
 using Work = std::function<void(int worker, int workers)>;
 
-/// A kernel beside a floor that reads `x`, of `count`, and its second input where there are two reads; and beside a loop by hand of the
-/// same results and one of the same accesses alone, if these are given.
+/// Measures a kernel next to a floor that reads `x` with `count` elements, and the second input if there are
+/// two reads; and next to a hand-written loop with the same results and one with the same accesses only, if
+/// they are given.
 void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t count, Traffic traffic,
             const Work& by_hand = {}, const Work& accesses = {}) {
   const Floors* hand_written = floors();
   if (!hand_written) return state.SkipWithError(no_floors);
   const auto threads = static_cast<int>(state.range(0));
-  // Where the result is small, the floor writes none.
+  // If the result is small, the floor writes none.
   const float* y = traffic.reads == 2 ? kernel.input(1) : nullptr;
   float* out = kernel.output();
   auto floor = [&](Store store) {
@@ -176,7 +180,7 @@ void memory(benchmark::State& state, Kernel& kernel, const float* x, int64_t cou
     plain.add(floor(Store::plain));
     streaming.add(floor(Store::streaming));
     if (accesses) alone.add(timed_on_threads(threads, accesses));
-    if (by_hand) hand.add(timed_on_threads(threads, by_hand));  // last: its results are compared
+    if (by_hand) hand.add(timed_on_threads(threads, by_hand));  // last, because its results are compared
     state.SetIterationTime(seconds);
   }
   report(state, kernels, plain);
@@ -199,10 +203,11 @@ void memory(benchmark::State& state, const char* name, Traffic traffic) {
   memory(state, kernel, kernel.input(0), kernel.count(0), traffic);
 }
 
-/// A loop by hand of a kernel's results in `out`, by one of the workers.
+/// A hand-written loop that computes a worker's range of a kernel's results in `out`.
 using ByHand = void (*)(const Floors& floors, const Kernel& kernel, float* out, int worker, int workers);
 
-/// As above, with a loop by hand, whose results differ by at most `bound`, and one of its accesses alone, if that is given.
+/// As above, with a hand-written loop, whose results differ by at most `bound`, and optionally one with the
+/// same accesses only.
 void memory_by_hand(benchmark::State& state, const char* name, Traffic traffic, ByHand by_hand, float bound,
                     ByHand accesses) {
   const Floors* hand_written = floors();
@@ -214,7 +219,7 @@ void memory_by_hand(benchmark::State& state, const char* name, Traffic traffic, 
     return [&, loop](int worker, int workers) { loop(*hand_written, kernel, out.get(), worker, workers); };
   };
   memory(state, kernel, kernel.input(0), kernel.count(0), traffic, work(by_hand), work(accesses));
-  kernel.run();  // a floor has written where its result was
+  kernel.run();  // the floor has overwritten the results
   for (int64_t i = 0; i < kernel.output_count(); ++i)
     if (!(std::abs(out.get()[i] - kernel.output()[i]) <= bound))
       return state.SkipWithError("the loop by hand computes something else");
@@ -248,7 +253,7 @@ void few_rows_turned_by_hand(const Floors& floors, const Kernel& kernel, float* 
   floors.few_rows_turned(kernel.input(0), kernel.input(1), out, kernel.dims(0)[0], worker, workers);
 }
 
-/// A folder that is gone in the end.
+/// A folder that is removed at the end.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -262,7 +267,7 @@ class ScratchFolder {
   }
   ScratchFolder(const ScratchFolder&) = delete;
 
-  /// rows x size times a constant of size x size.
+  /// The text of a kernel: rows x size times a constant of size x size.
   std::string write_constant_product(int64_t rows, int64_t size) const {
     const int64_t count = size * size, bytes = count * static_cast<int64_t>(sizeof(float));
     const Memory weights = allocate(count);
@@ -282,7 +287,7 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-/// A product whose right operand is an input, or a constant, which is packed at load.
+/// Measures a product whose right operand is an input, or a constant that is packed at load.
 void product(benchmark::State& state, int64_t size, bool constant) {
   const Floors* hand_written = floors();
   if (!hand_written) return state.SkipWithError(no_floors);
@@ -292,7 +297,8 @@ void product(benchmark::State& state, int64_t size, bool constant) {
   if (constant) path = scratch.write_constant_product(size, size);
   Kernel kernel(path, threads);
   const double operations = 2.0 * std::pow(static_cast<double>(size), 3);
-  // As many as the product has: where a machine gives its processors in slices, a short floor would fall between them.
+  // Run the floor as long as the product: if a machine assigns its processors in time slices, a short floor
+  // would fall between them.
   constexpr int64_t some = 1000;
   const auto turns = static_cast<int64_t>(some * operations / threads / hand_written->multiply_add(some));
   Times kernels, floor;
@@ -312,7 +318,7 @@ void product(benchmark::State& state, int64_t size, bool constant) {
   state.counters["gflops_peak"] = operations / floor.median() * 1e-9;
 }
 
-/// A product of few rows with a constant, which is packed at load: it is read once.
+/// Measures a product of few rows with a constant that is packed at load and read once.
 void packed_rows(benchmark::State& state, int64_t rows) {
   constexpr int64_t size = 8192;
   const ScratchFolder scratch;
@@ -355,7 +361,7 @@ void set_up() {
         [size = size, constant = constant](benchmark::State& state) { product(state, size, constant); });
     row->Arg(1)->Arg(2)->ArgName("threads")->UseManualTime()->Iterations(size > 1024 ? 25 : 200);
   }
-  // The matrix of a product with few rows is read once, and is all that moves.
+  // In a product with few rows the matrix is read once, and it is nearly all of the traffic.
   struct Row {
     const char* name;
     Traffic traffic;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What libraries compute with a product: sums with a bias or other operands, and an activation.
+// The epilogues that libraries compute with a product: the addition of a bias or other operands, and an
+// activation.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -10,8 +11,8 @@ namespace ferrite::contraction {
 namespace {
 
 struct Known {
-  const char*
-      text;  ///< of the value, `x` being what comes in; operands of sums and products in the order of their text
+  /// Text of the expression: `x` is its input, and operands of sums and products are sorted by their text.
+  const char* text;
   Activation activation;
 };
 constexpr Known known_activations[] = {
@@ -67,6 +68,7 @@ void ProblemReader::read_epilogue() {
       if (op.code == FE_OP_LOAD && op.buffer == between &&
           (op.a != loop::none || !stored || shape_of(map, op.index) != stored))
         return;
+    // The map may fail after some fields are set, so keep the state before it.
     const auto loops = loops_;
     const auto before = p;
     if (!take_result_type(map) || !add_map(map, between) || !read_result_of(map)) {
@@ -83,7 +85,7 @@ bool ProblemReader::take_result_type(const Statement& map) {
   auto& p = result_.problem;
   const auto type = map.ops[map.stores[0].value].dtype;
   if (type == p.result) return true;
-  // What was added before has the type of the result.
+  // Earlier addends have the type of the result, which must not change after them.
   if ((type != accumulator() && type != p.type) || p.bias.argument >= 0 || p.addend_count > 0) return false;
   p.result = type;
   return true;
@@ -128,7 +130,8 @@ bool ProblemReader::add_steps(const Statement& s, loop::OpId at) {
     const auto next = std::ranges::find_if(s.ops, uses_it);
     if (next == s.ops.end()) return false;
     const bool once = std::ranges::count_if(s.ops, uses_it) == 1;
-    // What comes between the sum and the store is computed in the accumulator's type.
+    // Operations between the sum and the store are computed in the accumulator's type, so casts change
+    // nothing.
     if (once && is_rounding(*next)) {
       at = static_cast<loop::OpId>(next - s.ops.begin());
       continue;
@@ -187,7 +190,7 @@ bool ProblemReader::add_addend(const Statement& map, loop::OpId addend) {
     p.bias = operand(load.buffer, load.index);
     return true;
   }
-  // A row of it is one element, or lies side by side as the result's does.
+  // Its rows must be a repeated element, or contiguous like those of the result.
   for (size_t v : p.convolution ? std::vector<size_t>() : channel_)
     if (s_.vars[v].extent != 1 && steps[v] != 0 && steps[v] != loops_[v].c) return false;
   const auto number = static_cast<size_t>(p.addend_count);

@@ -11,6 +11,7 @@ ReadProblem ProblemReader::run() {
   check_statement();
   const auto start = result_.problem;
   std::string why;
+  // Either factor may play the role of the weights: try both orders.
   for (bool swapped : {false, true}) {
     result_.problem = start;
     result_.problem.swapped = swapped;
@@ -191,6 +192,7 @@ std::string ProblemReader::collect_product() {
   if (k.empty()) return "it sums nothing";
   auto by_result = [&](size_t x, size_t y) { return loops_[x].c < loops_[y].c; };
   auto by_operand = [&](size_t x, size_t y) { return loops_[x].a < loops_[y].a; };
+  // Innermost loops first, so that merge() starts with the contiguous one.
   std::ranges::stable_sort(m, by_result);
   std::ranges::stable_sort(n, by_result);
   std::ranges::stable_sort(k, by_operand);
@@ -200,6 +202,7 @@ std::string ProblemReader::collect_product() {
   if (n.empty()) p.n.c = 1;
   const size_t before = rest_.size();
   p.k = merge(k);
+  // A split reduction is not one product, even if its parts could be added.
   if (rest_.size() != before) return "its sum goes over loops that do not follow each other";
   p.m = merge(m);
   if (single != 0) n_ = n[0], k_ = k[0];

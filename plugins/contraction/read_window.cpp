@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a convolution reads: the dims that a window goes over, and the mask that keeps it within them.
+// The operand of a convolution: the dims that a window moves over, and the mask that keeps it inside them.
 #include <algorithm>
 #include <utility>
 
@@ -50,7 +50,8 @@ std::string ProblemReader::read_window() {
       continue;
     }
     if (axis.window == SIZE_MAX && axis.form.step == 1) {
-      // A loop of its own: the channel of both operands, an image, or an axis without a window, which is as good as an image.
+      // A loop without a window: the channel of both operands, an image, or an axis, which can be treated as
+      // an image.
       if (axis.shift != 0) return "a loop goes over a part of a dim";
       if (uses(b(), s_.vars[axis.out].symbol)) {
         if (std::exchange(result_.problem.depthwise, 1)) return "two loops are in both operands";
@@ -60,7 +61,7 @@ std::string ProblemReader::read_window() {
       }
       continue;
     }
-    // Channels of a group, and which group that is.
+    // Channels within a group, and the loop over groups.
     if (abilities_.groups && axis.window != SIZE_MAX && uses(b(), s_.vars[axis.out].symbol)) {
       if (axis.form.dilation != 1 || axis.form.step != s_.vars[axis.window].extent || axis.shift != 0 ||
           several_ != SIZE_MAX)
@@ -80,7 +81,7 @@ std::string ProblemReader::read_window() {
     const int64_t window = axis.window == SIZE_MAX ? 1 : s_.vars[axis.window].extent;
     const int64_t span = (window - 1) * axis.form.dilation + 1;
     const int64_t reach = (out - 1) * axis.form.step + span;
-    // Where the mask says what counts, the padding is what lies before it.
+    // If a mask gives the valid range, the padding is the distance to its start.
     const int64_t first = axis.lower.value_or(0);
     axis.form.low = std::max<int64_t>(0, first);
     axis.shift += axis.form.low;
@@ -88,7 +89,8 @@ std::string ProblemReader::read_window() {
     if (axis.form.size < 1) return "the convolution reads nothing but padding";
     if (axis.shift < 0 || axis.shift >= std::max<int64_t>(1, buffer.dims[axis.dim]))
       return "the convolution reads beside its operand";
-    // All of the dim, where what lies behind the last window is not enough for one more: libraries want images without gaps.
+    // Take the whole dim if the elements after the last window are too few for another one: libraries expect
+    // images without gaps.
     const int64_t whole = buffer.dims[axis.dim] - axis.shift;
     if (axis.form.size + axis.form.low == reach && whole > axis.form.size &&
         (whole + axis.form.low - span) / axis.form.step + 1 == out)
@@ -137,7 +139,7 @@ std::string ProblemReader::collect_window() {
   const auto strides = kernel_.buffers[a().buffer].strides;
   p.a.offset = kernel_.buffers[a().buffer].offset;
   for (const auto& axis : axes_) p.a.offset += axis.shift * strides[axis.dim];
-  // One window: its axis is the row of the output's columns.
+  // With one window only, its axis provides the rows of output columns.
   if (axes_.size() == 1 && !plain_.empty() && plain_.back().dim + 1 == axes_[0].dim) {
     auto rows = plain_.back();
     plain_.pop_back();
@@ -154,7 +156,7 @@ std::string ProblemReader::collect_window() {
     out = take(axis.out);
     window = take(axis.window);
     form = axis.form;
-    out.a = strides[axis.dim];  // of an element of the input, not of a step
+    out.a = strides[axis.dim];  // stride of an input element, not of a step
   };
   at(axes_.back(), p.column, p.window_column, p.columns);
   if (axes_.size() == 2) at(axes_.front(), p.m, p.window_row, p.rows);

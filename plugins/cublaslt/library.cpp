@@ -17,7 +17,7 @@ using cuda_library::Settings;
 
 using contraction::Activation, contraction::Problem;
 
-// What a product may have beside its operands: of what PyTorch gives, so that the same algorithms are found.
+// Maximum workspace of a product: PyTorch's value, so that the library finds the same algorithms.
 constexpr int64_t most_workspace = 32 << 20;
 
 struct OpenTarget : Target {
@@ -32,12 +32,13 @@ const contraction::Abilities abilities{
                       contraction::bit_of(f64),
     .addends = 1,
     .activates = [](const Problem& p, Activation activation) {
-      // Its approximate gelu of f64 has the digits of f32.
+      // Its approximate gelu for f64 has only f32 precision.
       return !p.convolution &&
              (activation == Activation::relu || (activation == Activation::gelu_tanh && p.type != f64));
     }};
 
-/// What a blob holds. The algorithms are of the library of that version for devices of that generation, one for each part.
+/// The content of a blob. The algorithms, one per part, belong to this version of the library and this
+/// generation of devices.
 struct Blob {
   Problem problem;
   int64_t tf32 = 0, divided = 0, workspace = 0, generation = 0;
@@ -46,7 +47,7 @@ struct Blob {
 };
 static_assert(std::is_trivially_copyable_v<Blob>);
 
-/// An opened library with its driver, and what it keeps for each device.
+/// An opened library with its driver and its handles per device.
 class Lt {
  public:
   explicit Lt(const Settings& settings) : library_(open(settings.library)), driver_(settings.driver) {}
@@ -58,7 +59,7 @@ class Lt {
   const std::shared_ptr<const Library>& library() const { return library_; }
   cuda_library::Driver& driver() { return driver_; }
 
-  /// Of a device whose context is the calling thread's.
+  /// The handle of a device whose context is the calling thread's.
   lt::Handle handle(uint32_t device) {
     const std::lock_guard lock(mutex_);
     lt::Handle& handle = handles_[device];
@@ -77,7 +78,7 @@ class Lt {
   std::map<uint32_t, lt::Handle> handles_;  // guarded by mutex_
 };
 
-/// The parts of a product, the one that is nearly all of it last.
+/// The parts of a product; the last one has nearly all the work.
 using Parts = std::vector<std::unique_ptr<Matmul>>;
 
 std::string text_of(const Parts& parts) {
@@ -86,16 +87,16 @@ std::string text_of(const Parts& parts) {
   return text;
 }
 
-/// How parts are computed: an algorithm for each, which share a workspace.
+/// One way to compute the parts: an algorithm for each, with a shared workspace.
 struct Way {
   bool divided = false;
   std::array<lt::Algorithm, most_parts> algorithms{};
   size_t workspace = 0;
-  float waves = 0;     // of the last part
-  double seconds = 0;  // of all parts, about
+  float waves = 0;     // waves of the last part
+  double seconds = 0;  // estimate for all parts
 };
 
-/// Parts with algorithms of the library that is loaded.
+/// Parts with algorithms of the loaded library.
 struct Exec {
   std::shared_ptr<Lt> lt;
   void* context = nullptr;
@@ -125,7 +126,7 @@ class CublasLt final : public LibraryProvider {
       const auto& device = static_cast<OpenTarget&>(target).device;
       const auto kernel = contraction::read_kernel_of(bytes, "ferrite.cublaslt");
       auto problem = contraction::read_problem(kernel, abilities).problem;
-      // Where it has no algorithm with all of what follows, it may have one with less of that.
+      // If there is no algorithm with the whole epilogue, try shorter ones.
       while (true) {
         if (const auto found = ways(problem, device); !found.empty()) return candidates(problem, found);
         if (problem.covered == 1)
@@ -216,7 +217,7 @@ class CublasLt final : public LibraryProvider {
     return opened_.get([&] { return std::make_shared<Lt>(settings_); });
   }
 
-  /// Of the product as it is, or divided: then none where it is not.
+  /// The product as a single part, or divided; empty if it cannot be divided.
   Parts parts_of(const Problem& problem, bool tf32, bool divided) {
     const auto product = product_of(problem, tf32);
     Parts parts;
@@ -225,7 +226,7 @@ class CublasLt final : public LibraryProvider {
     return parts;
   }
 
-  /// With the last part's algorithms in the order of the library's expectation; none where it has none for one of the parts.
+  /// Searches algorithms, in the library's order of preference for the last part; empty if a part has none.
   static std::vector<Way> search(const Parts& parts, lt::Handle handle, int64_t most_workspace, int most) {
     Way way;
     for (size_t k = 0; k + 1 < parts.size(); ++k) {
@@ -244,7 +245,8 @@ class CublasLt final : public LibraryProvider {
     return ways;
   }
 
-  /// On a device of the architecture that is compiled for, which the library asks; those of the whole product first.
+  /// Searches on a device of the target architecture, since the library queries the device. Ways for the
+  /// undivided product come first.
   std::vector<Way> ways(const Problem& problem, const cuda_library::Device& device) {
     const auto open = lt();
     const auto handle = open->handle(cuda_library::enter_like(open->driver(), device, "cuBLASLt"));
@@ -253,7 +255,7 @@ class CublasLt final : public LibraryProvider {
       const auto parts = parts_of(problem, settings_.tf32, divided);
       if (parts.empty()) continue;
       auto found = search(parts, handle, most_workspace, settings_.choices);
-      // The host may refuse workspaces: one that wants none is among them, where there is one.
+      // The host may refuse workspaces: make sure that a way without one is included, if it exists.
       if (std::ranges::none_of(found, [](const Way& each) { return each.workspace == 0; }))
         for (const auto& without : search(parts, handle, 0, 1)) found.push_back(without);
       double seconds = 0;
@@ -268,7 +270,7 @@ class CublasLt final : public LibraryProvider {
   }
 
   std::vector<Candidate> candidates(const Problem& problem, const std::vector<Way>& ways) const {
-    // Each is a little dearer than the one that the library expects more of.
+    // Each further way costs slightly more than the one that the library prefers to it.
     constexpr double of_rank = 1e-3;
     const auto product = product_of(problem, settings_.tf32);
     std::string name = "cublaslt.matmul";

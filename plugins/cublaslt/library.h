@@ -7,8 +7,8 @@
 
 namespace ferrite::cublaslt {
 
-/// The provider for NVIDIA's devices: products with what cuBLASLt computes behind them. It opens the library with the first device.
-/// `settings.choices`: algorithms that are proposed for a product.
+/// The provider of products with cuBLASLt's epilogues for NVIDIA's devices. It opens the library with the
+/// first device. `settings.choices`: number of algorithms proposed per product.
 std::unique_ptr<LibraryProvider> make_library(Host host, cuda_library::Settings settings);
 
 }  // namespace ferrite::cublaslt

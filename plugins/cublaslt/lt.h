@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is used of cuBLASLt's C interface as versions 12 and 13 have it, declared here so that its headers are not needed to build.
+// The part of cuBLASLt's C interface that is used, as in versions 12 and 13. It is declared here so that
+// building needs no headers of the library.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +14,14 @@ namespace ferrite::cublaslt {
 
 namespace lt {
 
-using Handle = void*;  // of the library, a layout, a description of a product, or wishes
+using Handle = void*;  // the library, a layout, a product description, or preferences
 
 constexpr int success = 0;
 constexpr int real_16f = 2, real_16bf = 14, real_32f = 0, real_64f = 1;
 constexpr int compute_32f = 68, compute_32f_tf32 = 77, compute_64f = 70;
 constexpr int32_t not_turned = 0, turned = 1;
 
-// Attributes of a layout, of a product and of wishes.
+// Attributes of a layout, of a product and of preferences.
 constexpr int layout_batches = 5, layout_batch_stride = 6;
 constexpr int product_a_turned = 3, product_b_turned = 4, product_epilogue = 7, product_bias = 8,
               product_bias_stride = 10, product_bias_type = 26;
@@ -30,7 +31,7 @@ constexpr int wish_workspace = 1, wish_reductions = 3, wish_alignment_a = 5, wis
 
 constexpr uint32_t epilogue_none = 1, epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32;
 
-/// Means something to the version of the library that gave it only.
+/// Opaque; valid for the version of the library that returned it.
 struct Algorithm {
   uint64_t data[8];
 };
@@ -45,7 +46,7 @@ static_assert(sizeof(Found) == 96 && offsetof(Found, status) == 72);
 
 }  // namespace lt
 
-/// The functions of the opened library. Any-thread.
+/// The functions of the opened library. Callable from any thread.
 struct Library {
   size_t (*version)();
   int (*create)(lt::Handle*);
@@ -67,10 +68,11 @@ struct Library {
                   lt::Handle c_layout, void* d, lt::Handle d_layout, const lt::Algorithm*, void* workspace,
                   size_t workspace_bytes, void* stream);
 
-  std::string text;  ///< version, for fingerprints
+  std::string text;  ///< version for fingerprints
 };
 
-/// Opens it, an empty name being each that is known. Libraries stay loaded. Throws cuda_library::Unavailable.
+/// Opens the library; an empty name tries all known names. Libraries stay loaded. Throws
+/// cuda_library::Unavailable.
 std::shared_ptr<const Library> open(const std::string& name);
 
 }  // namespace ferrite::cublaslt

@@ -56,7 +56,7 @@ Matmul::Matmul(std::shared_ptr<const Library> library, Product product)
   if (p.bias.argument >= 0) {
     set("describing the bias", lt::product_bias_type, static_cast<int32_t>(type_of(p.result)));
     set("describing the bias", lt::product_bias_stride, p.bias_batch);
-    // Nobody reads there: the library wants to know how the bias is aligned.
+    // The pointer is never read here: the library only needs the alignment of the bias.
     set("describing the bias", lt::product_bias,
         reinterpret_cast<void*>(p.alignment(&Product::Offsets::bias, p.result)));
   }
@@ -79,7 +79,7 @@ std::vector<lt::Found> Matmul::search(lt::Handle library, int64_t most_workspace
   };
   std::vector<lt::Found> found(static_cast<size_t>(most));
   int status = wish(lt::wish_workspace, static_cast<uint64_t>(most_workspace));
-  // Parts of the depth are summed in the type of the sums, never in that of the result.
+  // With split-K, sum the parts in the accumulator type, never in the result's type.
   if (status == lt::success) status = wish(lt::wish_reductions, lt::reduce_in_type_of_sums);
   for (const auto& [attribute, value] : {std::pair(lt::wish_alignment_a, alignment(&Offsets::a, p.type)),
                                          std::pair(lt::wish_alignment_b, alignment(&Offsets::b, p.type)),
@@ -92,7 +92,7 @@ std::vector<lt::Found> Matmul::search(lt::Handle library, int64_t most_workspace
                                 most, found.data(), &count);
   library_->wishes_destroy(wishes);
   check(status, "saying what is wished");
-  // There is no algorithm, or there are none for these types: it says so in several ways.
+  // There is no algorithm, or none for these types; the library reports that in several ways.
   found.resize(searched == lt::success ? static_cast<size_t>(count) : 0);
   std::erase_if(found, [](const lt::Found& each) { return each.status != lt::success; });
   return found;

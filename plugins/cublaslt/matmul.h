@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The library's descriptions of a product, its algorithms for it, and the calls.
+// The library's description of a product, the search for algorithms, and the calls.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,17 @@ struct Destroy {
 };
 using Owned = std::unique_ptr<void, Destroy>;
 
-/// Any-thread.
+/// Callable from any thread.
 class Matmul {
  public:
   /// Throws ferrite.cublaslt/failed.
   Matmul(std::shared_ptr<const Library> library, Product product);
 
   const Product& product() const { return product_; }
-  /// Algorithms that want no more workspace, in the order of the library's expectation; none where it has none. The device's
-  /// context is the calling thread's.
+  /// Algorithms whose workspace is at most this large, in the library's order of preference; may be empty.
+  /// The device's context must be the calling thread's.
   std::vector<lt::Found> search(lt::Handle library, int64_t most_workspace, int most) const;
-  /// Gives the product's launches to the stream.
+  /// Launches the product on the stream.
   void run(lt::Handle library, const lt::Algorithm& algorithm, void* const* buffers, void* workspace,
            int64_t workspace_bytes, void* stream);
 
@@ -39,7 +39,7 @@ class Matmul {
   std::shared_ptr<const Library> library_;
   const Product product_;
   Owned description_, a_, b_, c_, d_;
-  std::mutex mutex_;  // the description has the bias of a launch
+  std::mutex mutex_;  // the description holds the bias pointer of a launch
 };
 
 }  // namespace ferrite::cublaslt

@@ -13,7 +13,7 @@ namespace {
 
 using contraction::Activation, contraction::Loop, contraction::Problem;
 
-/// [rows, columns] with these strides, either of which is 1.
+/// A matrix [rows, columns] with these strides, one of which must be 1.
 Matrix matrix(int64_t rows, int64_t row, int64_t columns, int64_t column, const char* name) {
   Matrix result;
   if (row == 1 || rows == 1) {
@@ -32,7 +32,7 @@ Matrix matrix(int64_t rows, int64_t row, int64_t columns, int64_t column, const 
   return result;
 }
 
-/// The loops around a product, those in one that follow each other in all operands; the longest one first.
+/// The loops around a product, longest first; loops that are contiguous in all operands are merged.
 std::vector<Loop> loops_of(const Problem& p) {
   std::vector<Loop> loops;
   for (int64_t k = 0; k < p.loop_count; ++k)
@@ -63,7 +63,7 @@ constexpr int64_t vector_bytes = 16;
 
 int64_t vector_of(const Product& product) { return vector_bytes / bytes_of(product.type); }
 
-/// Of the operands that have rows of their own.
+/// Whether the rows of all operands that have several start at multiples of a vector.
 bool rows_begin_at_vectors(const Product& p) {
   const auto does = [](const Matrix& matrix, DType of) {
     return matrix.columns == 1 || matrix.leading * bytes_of(of) % vector_bytes == 0;
@@ -71,7 +71,7 @@ bool rows_begin_at_vectors(const Product& p) {
   return does(p.a, p.type) && does(p.b, p.type) && does(p.c, p.result) && does(p.d, p.result);
 }
 
-/// A matrix's steps from `first` on, `count` of them; along its columns, or its rows.
+/// Restricts a matrix to `count` columns, or rows, from `first` on.
 void cut(Matrix& matrix, bool columns, int64_t first, int64_t count) {
   (columns ? matrix.columns : matrix.rows) = count;
   matrix.place.offset += first * (columns ? matrix.leading : 1);
@@ -114,6 +114,8 @@ Product product_of(const Problem& p, bool tf32) {
   result.n = p.m.extent;
   result.k = p.k.extent;
   result.a = matrix(p.n.extent, p.n.b, p.k.extent, p.k.b, "an operand");
+  // cuBLASLt is column-major: the row-major c[m, n] = a b is its d[n, m] = b a, so the operands are
+  // exchanged.
   result.b = matrix(p.k.extent, p.k.a, p.m.extent, p.m.a, "an operand");
   result.d = matrix(p.n.extent, 1, p.m.extent, p.m.c, "the result");
   result.a.place = p.b;
@@ -150,8 +152,9 @@ Product product_of(const Problem& p, bool tf32) {
 }
 
 std::vector<Product> in_whole_vectors(const Product& product) {
-  // What is left over of the depth is rounded to the result's type once more, at most 7 products of it: from this depth on that is less
-  // than the rounding of a sum of so many products in f32 may be, by the bounds of both.
+  // The remainder of the depth is rounded once more to the result's type; it has at most 7 products. From
+  // this depth on, that error is smaller than the rounding error of an f32 sum of so many products, by the
+  // bounds of both.
   constexpr int64_t least_depth = 1024;
   if (bytes_of(product.type) != 2 || !rows_begin_at_vectors(product)) return {};
   const int64_t vector = vector_of(product);
@@ -168,6 +171,7 @@ std::vector<Product> in_whole_vectors(const Product& product) {
     parts.push_back(part_of_n(main, main.n - n, n));
     main = part_of_n(main, 0, main.n - n);
   }
+  // The remainder is stored without an epilogue; the main part reads it as c and adds it.
   if (k > 0) {
     auto rest = part_of_k(main, main.k - k, k);
     rest.bias = {};
@@ -219,11 +223,12 @@ std::string Product::text() const {
 }
 
 double Product::seconds(const cuda_library::Device& device) const {
-  // What a launch takes, and how much of a device's rates is reached, as on an H200; of the operations little where rows do not begin
-  // at vectors or do not fill them.
+  // Cost of a launch, and the attainable fractions of a device's rates, measured on an H200. The fraction is
+  // low if rows do not start at vectors or do not fill them.
   constexpr double of_launch = 5e-6, of_operations = 0.77, of_odd_columns = 0.55, of_odd = 0.12,
                    of_bandwidth = 0.8;
-  // A tile of the result is a block's, and blocks of one multiprocessor take turns; a sum that is long is divided, too.
+  // A block computes a tile of the result, and the blocks of one multiprocessor run in turn; long sums are
+  // split, too.
   constexpr double tile_rows = 128, tile_columns = 128, of_block = 512;
   const auto x = static_cast<double>(m), y = static_cast<double>(n), z = static_cast<double>(k),
              count = static_cast<double>(batches);

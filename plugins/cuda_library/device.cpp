@@ -8,10 +8,10 @@
 namespace ferrite::cuda_library {
 namespace {
 
-/// Operations of a multiprocessor in a clock, dense, by NVIDIA's descriptions of the architectures.
+/// Operations of a multiprocessor per clock cycle, dense, from NVIDIA's descriptions of the architectures.
 struct Rates {
   int generation;
-  double half, tf32, single, dual;  // f16 and bf16 with sums in f32, tf32, f32, f64
+  double half, tf32, single, dual;  // f16 and bf16 with f32 sums, tf32, f32, f64
 };
 constexpr std::array rates{
     Rates{80, 2048, 1024, 128, 128}, Rates{86, 512, 256, 256, 4},      Rates{89, 1024, 512, 256, 4},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The device that is compiled for, in the numbers that costs are made of.
+// The target device, in the numbers that cost models need.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace ferrite::cuda_library {
 
 struct Device {
   std::string architecture;  ///< "sm_90a"
-  int generation = 0;        ///< 90 of it
+  int generation = 0;        ///< e.g. 90
   double multiprocessors = 108, clock = 1.4e9 /* Hz */, bandwidth = 1.5e12 /* bytes a second */;
 
-  /// Operations a second, a multiplication and an addition being two, by matrix instructions where the type has some. `tf32`: f32 may
-  /// be rounded to it.
+  /// Operations per second, where a multiply-add counts as two; with matrix instructions if the type has
+  /// them. `tf32`: f32 may be rounded to it.
   double operations(DType type, bool tf32) const;
 };
 
-/// Of a description as the runtime gives it: "sm_90a multiprocessors=132 clock=1980000 bandwidth=4814 ...", where what is not known
-/// is missing: kHz, GB/s.
+/// Parses a description of the runtime: "sm_90a multiprocessors=132 clock=1980000 bandwidth=4814 ...", in kHz
+/// and GB/s; unknown values are missing.
 Device parse_device(std::string_view description);
 
 }  // namespace ferrite::cuda_library

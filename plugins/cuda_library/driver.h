@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// NVIDIA's driver, as far as libraries need it: which device they work for, and its context.
+// The part of NVIDIA's driver that libraries need: the choice of a device, and its context.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@
 
 namespace ferrite::cuda_library {
 
-/// Why a library is not used: FE-P85 it, or the driver, cannot be opened; FE-P86 it is another version; or the plugin's own code.
+/// The reason why a library is not used: FE-P85 it or the driver cannot be opened, FE-P86 its version does
+/// not fit, or a code of the plugin.
 struct Unavailable {
   std::string code, text;
 };
 
-/// In a proposal: what fails there, and a library that is missing, is a reason to decline.
+/// For proposals: failures and a missing library are reasons to decline.
 template <class Body>
 auto or_decline(Body&& body) {
   try {
@@ -32,7 +33,7 @@ auto or_decline(Body&& body) {
     decline(failure.code(), " ", failure.what());
   }
 }
-/// Elsewhere it is an error.
+/// For other calls: they are errors.
 template <class Body>
 auto or_fail(Body&& body) {
   try {
@@ -45,12 +46,13 @@ auto or_fail(Body&& body) {
 /// A shared library that stays loaded.
 class SharedLibrary {
  public:
-  /// The first of these that there is; FE-P85 with each one's reason and `advice`, which begins with a verb.
+  /// Opens the first existing library. FE-P85 with the reason for each one, and `advice`, which begins with a
+  /// verb.
   SharedLibrary(const std::vector<std::string>& names, std::string advice);
 
-  /// "13.1.0" of 130100; FE-P86 where the first number is not from `least` to `most`.
+  /// "13.1.0" for 130100. FE-P86 if the first number is not between `least` and `most`.
   std::string checked_version(size_t version, size_t least, size_t most) const;
-  /// FE-P86 where it has no such function.
+  /// FE-P86 if there is no such function.
   template <class Function>
   void find(const char* function, Function& to) const {
     to = reinterpret_cast<Function>(address(function));
@@ -62,20 +64,20 @@ class SharedLibrary {
   std::string advice_;
 };
 
-/// Any-thread. Contexts are the devices' primary ones, which the runtime uses, too.
+/// Callable from any thread. Contexts are the devices' primary ones, which the runtime uses, too.
 class Driver {
  public:
   /// Throws Unavailable.
   explicit Driver(const std::string& library);
   Driver(const Driver&) = delete;
 
-  /// A device of this generation (90: 9.0), or none.
+  /// A device of this generation (90: 9.0), or nullopt.
   std::optional<uint32_t> find(int generation) const;
-  /// Of a device, 90: 9.0. Throws Unavailable.
+  /// The generation of a device (90: 9.0). Throws Unavailable.
   int generation(uint32_t device) const;
-  /// The context of a device, which stays open. Throws Unavailable.
+  /// The primary context of a device, which stays open. Throws Unavailable.
   void* context(uint32_t device);
-  /// Makes a context the calling thread's. Throws Unavailable.
+  /// Makes a context current for the calling thread. Throws Unavailable.
   void enter(void* context) const;
 
  private:

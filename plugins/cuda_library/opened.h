@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A library that is opened when it is needed first.
+// A library that is opened on first use.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,14 @@
 
 namespace ferrite::cuda_library {
 
-/// Any-thread.
+/// Callable from any thread.
 template <class Library>
 class Opened {
  public:
   Opened(Host host, std::string plugin) : host_(host), plugin_(std::move(plugin)) {}
 
-  /// What `open` gave the first time. Throws Unavailable each time where that failed, and says so once.
+  /// The result of the first call of `open`. If that failed, throws Unavailable on each call, and logs the
+  /// reason once.
   template <class Open>
   std::shared_ptr<Library> get(Open&& open) {
     const std::lock_guard lock(mutex_);
@@ -44,8 +45,8 @@ class Opened {
   std::optional<Unavailable> unavailable_;  // guarded by mutex_
 };
 
-/// Makes the calling thread's context that of a device of the architecture that is compiled for: libraries choose their code on it. Declines
-/// where there is none. The device's number.
+/// Enters the context of a device of the target architecture, on which libraries choose their code. Declines
+/// if there is none. Returns the device's number.
 inline uint32_t enter_like(Driver& driver, const Device& device, std::string_view library) {
   const auto number = driver.find(device.generation);
   if (!number)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a manifest says of a plugin over one of the libraries.
+// The manifest's settings for a plugin over one of the libraries.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 namespace ferrite::cuda_library {
 
 struct Settings {
-  std::string library, driver;  ///< shared libraries; of the first, empty: each that is known
-  double price = 1;             ///< a factor of its costs
-  int choices = 1;              ///< of the library's own, that are proposed for a kernel
-  bool tf32 = false;            ///< f32 may be rounded to it
+  std::string library, driver;  ///< paths of shared libraries; `library` empty: all known names
+  double price = 1;             ///< factor on its costs
+  int choices = 1;              ///< number of the library's choices that are proposed per kernel
+  bool tf32 = false;            ///< f32 may be rounded to tf32
 };
 
-/// All of them have their defaults in the descriptor.
+/// All settings have defaults in the descriptor.
 inline Settings read_settings(const AttrView& config) {
   return {.library = std::string(config.string("library")),
           .driver = std::string(config.string("driver")),

@@ -16,7 +16,7 @@ int64_t points(const Tensor& tensor) {
   return std::accumulate(tensor.dims.begin(), tensor.dims.end(), int64_t{1}, std::multiplies());
 }
 
-/// Images, one after the other in all operands, and the loop over groups.
+/// The loop over images, contiguous in all operands, and the loop over groups.
 struct Loops {
   Loop images, groups;
 };
@@ -49,7 +49,8 @@ Loops loops_of(const Problem& p) {
   return result;
 }
 
-/// Dims of one element get the strides that they would have if the tensor had nothing between its elements, by which cuDNN knows orders.
+/// Gives dims of one element the strides that they would have in a dense tensor; cuDNN recognises orders by
+/// them.
 void settle(Tensor& tensor) {
   const bool last = tensor.dims[1] > 1 && tensor.strides[1] == 1;
   const std::array<size_t, 4> order =
@@ -156,15 +157,16 @@ bool Convolution::is_better_alone() const {
 }
 
 double Convolution::seconds(const cuda_library::Device& device) const {
-  // What a launch takes, and how much of a device's rates is reached, as on an H200. Matrix instructions want eight channels at a time,
-  // side by side: others are brought there, or what follows the convolution keeps it from that.
+  // Cost of a launch, and the attainable fractions of a device's rates, measured on an H200. Matrix
+  // instructions need eight adjacent channels; otherwise the library reorders the images first, or an
+  // epilogue prevents that.
   constexpr double of_launch = 6e-6, of_operations = 0.5, of_few_channels = 0.04, of_other_order = 0.015,
                    of_depthwise = 0.25, of_bandwidth = 0.7;
   const bool depthwise = w.dims[1] == 1 && x.dims[1] > 1, narrow = type != f32;
   const bool other_order = is_better_alone();
   const bool alone = !has_bias && !has_r && activation == contraction::Activation::none;
   const double operations = 2.0 * static_cast<double>(points(y) * w.dims[1] * w.dims[2] * w.dims[3]);
-  // Of the images, what any window has: steps may go past the rest.
+  // The part of the images that windows reach: steps may skip the rest.
   int64_t touched = x.dims[0] * x.dims[1];
   for (size_t d = 2; d < 4; ++d) touched *= std::min(x.dims[d], y.dims[d] * w.dims[d]);
   const auto in = static_cast<double>(bytes_of(type) * touched),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A convolution as cuDNN has it: of images [n, channels, rows, columns] in any order of dims.
+// A convolution in cuDNN's terms: images [n, channels, rows, columns] in any order of dims.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct Tensor {
   contraction::Operand place;
 };
 
-/// y = activation(x * w + bias + r): `groups` is how many times x has the channels of w.
+/// y = activation(x * w + bias + r); `groups`: the number of channels of x, divided by that of w.
 struct Convolution {
   DType type = f32, result = f32;
   bool tf32 = false;
@@ -28,20 +28,20 @@ struct Convolution {
   contraction::Activation activation = contraction::Activation::none;
 
   std::string text() const;  ///< for listings
-  /// Whether the library brings images into another order for a convolution alone, and not for one with something behind it.
+  /// Whether the library reorders images for a plain convolution but not for one with an epilogue.
   bool is_better_alone() const;
-  /// To which a tensor's first element is aligned, bytes: at most 16.
+  /// The alignment of a tensor's first element, in bytes: at most 16.
   int64_t alignment(const Tensor& tensor, DType type_of_it) const;
-  /// By the device's rates, and how much of them the library reaches.
+  /// Estimate from the device's rates and the fraction of them that the library attains.
   double seconds(const cuda_library::Device& device) const;
 };
 
-/// Declines what cuDNN has no form for.
+/// Declines convolutions that cuDNN cannot express.
 Convolution convolution_of(const contraction::Problem& problem, bool tf32);
 
-/// Whether the weights are constants that lie otherwise than the images, whose channels are innermost.
+/// Whether the weights are constants with another order than the images, whose channels are innermost.
 bool wants_packing(const contraction::ReadProblem& read);
-/// Weights with their channels innermost: what `packed` stands for.
+/// Weights with innermost channels: the layout that `packed` denotes.
 OperandLayout packing_of(const contraction::ReadProblem& read);
 
 }  // namespace ferrite::cudnn

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is used of cuDNN's graph interface as version 9 has it, declared here so that its headers are not needed to build.
+// The part of cuDNN's graph interface that is used, as in version 9. It is declared here so that building
+// needs no headers of the library.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace ferrite::cudnn {
 
 namespace dnn {
 
-using Handle = void*;  // of the library, or a descriptor
+using Handle = void*;  // a handle of the library, or a descriptor
 
 constexpr int success = 0;
 
@@ -44,10 +45,10 @@ constexpr int tensor_alignment = 900, tensor_type = 901, tensor_dims = 902, tens
               tensor_id = 906, tensor_virtual = 907;
 constexpr int arguments_ids = 1000, arguments_pointers = 1001, arguments_workspace = 1003;
 
-// Their values.
+// Attribute values.
 constexpr int real_32f = 0, real_64f = 1, real_16f = 2, real_16bf = 9;
 constexpr int cross_correlation = 1;
-// What an engine's results are like, and how it comes to its code.
+// Numerical properties of an engine, and how it gets its code.
 constexpr int note_tensor_cores = 0, note_narrow_inputs = 1, note_narrow_sums = 2, note_fft = 3,
               note_differing = 4, note_winograd = 5;
 constexpr int way_compiles = 0;
@@ -57,7 +58,7 @@ constexpr int mode_add = 0, mode_relu = 100, mode_tanh = 101, mode_sigmoid = 102
 
 }  // namespace dnn
 
-/// The functions of the opened library. Any-thread, but for a handle and its stream.
+/// The functions of the opened library. Callable from any thread, except for a handle and its stream.
 struct Library {
   size_t (*version)();
   int (*create)(dnn::Handle*);
@@ -71,10 +72,11 @@ struct Library {
   int (*get)(dnn::Handle, int attribute, int type, int64_t wanted, int64_t* count, void*);
   int (*execute)(dnn::Handle library, dnn::Handle plan, dnn::Handle arguments);
 
-  std::string text;  ///< version, for fingerprints
+  std::string text;  ///< version for fingerprints
 };
 
-/// Opens it, an empty name being each that is known. Libraries stay loaded. Throws cuda_library::Unavailable.
+/// Opens the library; an empty name tries all known names. Libraries stay loaded. Throws
+/// cuda_library::Unavailable.
 std::shared_ptr<const Library> open(const std::string& name);
 
 }  // namespace ferrite::cudnn

@@ -32,8 +32,8 @@ const contraction::Abilities abilities{
     .groups = true,
     .activates = [](const Problem& p, Activation) { return p.convolution != 0; }};
 
-/// What a blob holds. The rank is that of a plan among so many as were asked of the library of that version on a device of that
-/// generation.
+/// The content of a blob. The rank identifies a plan among that many plans, requested from this version of
+/// the library on a device of this generation.
 struct Blob {
   Problem problem;
   int64_t tf32 = 0, choices = 1, rank = 0, workspace = 0, generation = 0;
@@ -41,17 +41,17 @@ struct Blob {
 };
 static_assert(std::is_trivially_copyable_v<Blob>);
 
-/// How many convolutions' plans are kept.
+/// Maximum number of convolutions whose plans are cached.
 constexpr size_t most_planned = 1024;
 
 /// A convolution with the library's plans for it.
 struct Planned {
   std::unique_ptr<Operation> operation;
   std::vector<Plan> plans;
-  std::string others;  ///< what the library has besides, where it has no plan
+  std::string others;  ///< the library's rejected engines, if it has no plan
 };
 
-/// An opened library with its driver, and what it keeps for each device.
+/// An opened library with its driver and its state per device.
 class Dnn {
  public:
   explicit Dnn(const Settings& settings) : library_(open(settings.library)), driver_(settings.driver) {}
@@ -65,7 +65,7 @@ class Dnn {
   const Library& library() const { return *library_; }
   cuda_library::Driver& driver() { return driver_; }
 
-  /// On a device whose context is the calling thread's. Each is planned once.
+  /// Plans on a device whose context is the calling thread's. Each convolution is planned once.
   std::shared_ptr<const Planned> plan(uint32_t number, const Problem& problem, bool tf32, int most,
                                       int64_t workspace) {
     const std::lock_guard lock(mutex_);
@@ -78,17 +78,18 @@ class Dnn {
     std::string key(reinterpret_cast<const char*>(&problem), sizeof problem);
     for (const int64_t part : {static_cast<int64_t>(number), int64_t{tf32}, int64_t{most}, workspace})
       key.append(reinterpret_cast<const char*>(&part), sizeof part);
-    // Whoever runs a plan holds it: those of shapes that are gone need not be kept for a process that has ever new ones.
+    // Running plans are held by their users. Old plans are dropped, since a process may see new shapes
+    // forever.
     if (planned_.size() >= most_planned && !planned_.contains(key)) planned_.clear();
     auto& planned = planned_[key];
     if (!planned) {
-      const std::lock_guard of_handle(device.mutex);  // runs use it, too
+      const std::lock_guard of_handle(device.mutex);  // runs use the handle, too
       auto made = std::make_shared<Planned>();
       made->operation = std::make_unique<Operation>(library_, device, convolution_of(problem, tf32));
       auto found = made->operation->plans(most, workspace);
       made->plans = std::move(found.list);
       made->others = std::move(found.others);
-      // The host may refuse workspaces: one that wants none is among them, where there is one.
+      // The host may refuse workspaces: make sure that a plan without one is included, if it exists.
       if (workspace > 0 && std::ranges::none_of(made->plans, [](const Plan& p) { return p.workspace == 0; }))
         for (auto& without : made->operation->plans(1, 0).list) made->plans.push_back(std::move(without));
       planned = std::move(made);
@@ -134,7 +135,7 @@ class CuDnn final : public LibraryProvider {
       if (!read.problem.convolution) decline("it is a product");
       if (read.problem.covered > 1 && convolution_of(read.problem, settings_.tf32).is_better_alone())
         read = contraction::read_problem(kernel, abilities, 1);
-      // Where it has no engine with all of what follows, it may have one with less of that.
+      // If there is no engine with the whole epilogue, try shorter ones.
       while (true) {
         auto& problem = read.problem;
         std::optional<OperandLayout> packing;
@@ -243,7 +244,7 @@ class CuDnn final : public LibraryProvider {
   std::vector<Candidate> candidates(const Problem& problem, const Planned& planned,
                                     const cuda_library::Device& device,
                                     const std::optional<OperandLayout>& packing) const {
-    // Each is a little dearer than the one that the library expects more of.
+    // Each further plan costs slightly more than the one that the library prefers to it.
     constexpr double of_rank = 1e-3;
     const auto& convolution = planned.operation->convolution();
     std::string name = "cudnn.conv";

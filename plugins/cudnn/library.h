@@ -7,8 +7,8 @@
 
 namespace ferrite::cudnn {
 
-/// The provider for NVIDIA's devices: convolutions with what cuDNN computes behind them. It opens the library with the first device.
-/// `settings.choices`: engines that are proposed for a convolution.
+/// The provider of convolutions with cuDNN's epilogues for NVIDIA's devices. It opens the library with the
+/// first device. `settings.choices`: number of engines proposed per convolution.
 std::unique_ptr<LibraryProvider> make_library(Host host, cuda_library::Settings settings);
 
 }  // namespace ferrite::cudnn

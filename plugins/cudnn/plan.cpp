@@ -13,7 +13,7 @@ namespace {
 
 using contraction::Activation;
 
-// Of the tensors: what is given, and behind these what steps leave to the next one.
+// Ids of the tensors: the operands, followed by the intermediate results between steps.
 constexpr int64_t id_x = 1, id_w = 2, id_y = 3, id_bias = 4, id_r = 5, id_between = 6;
 
 int type_of(DType type) {
@@ -120,7 +120,7 @@ Operation::Operation(std::shared_ptr<const Library> library, Device& device, con
   set(forward, dnn::forward_beta, dnn::of_float, 0.0F, what);
   finish(forward, what);
   steps_.push_back(std::move(forward));
-  // In the order of the forms that the library has code for beforehand.
+  // The order matches the graph patterns for which the library has precompiled code.
   if (c.has_r) {
     others_.push_back(tensor(c.r, c.result, id_r, false));
     add_step(dnn::mode_add, &others_.back());
@@ -150,7 +150,8 @@ std::optional<std::vector<int>> Operation::notes(dnn::Handle engine, int attribu
   return std::vector<int>(list.begin(), list.begin() + count);
 }
 
-/// Without rounding more than the kernel says, with the same bits in each run, and with code that is there.
+/// Rejects engines that round more than the kernel allows, that are not deterministic, or that have no ready
+/// code.
 std::string_view Operation::unwanted(const Owned& choice) const {
   constexpr std::string_view silent = "do not say what they are like", rounds = "round or order otherwise";
   const auto engine = make(dnn::engine, "asking an engine");
@@ -158,7 +159,7 @@ std::string_view Operation::unwanted(const Owned& choice) const {
   int64_t count = 0;
   if (library_->get(choice.get(), dnn::choice_engine, dnn::of_descriptor, 1, &count, &handle) != dnn::success)
     return silent;
-  // Half a second for each convolution is too much.
+  // Compiling at run time takes half a second per convolution, which is too slow.
   const auto ways = notes(handle, dnn::engine_ways, dnn::of_way);
   const auto numerical = notes(handle, dnn::engine_notes, dnn::of_note);
   if (!ways || !numerical) return silent;
@@ -180,7 +181,7 @@ std::vector<Owned> Operation::choices(int mode) const {
   set(search, dnn::search_mode, dnn::of_search_mode, mode, what);
   std::vector<Owned> result;
   int64_t count = 0;
-  // Where it has no engine it says so in several ways.
+  // If there is no engine, the library reports that in several ways.
   if (library_->descriptor_finish(search.get()) != dnn::success ||
       library_->get(search.get(), dnn::search_results, dnn::of_descriptor, 0, &count, nullptr) !=
           dnn::success)
@@ -211,7 +212,7 @@ Plans Operation::plans(int most, int64_t most_workspace) const {
       Plan plan{make(dnn::execution_plan, what)};
       set(plan.descriptor, dnn::plan_handle, dnn::of_handle, device_.handle, what);
       set(plan.descriptor, dnn::plan_choice, dnn::of_descriptor, choice.get(), what);
-      // An engine may find only now that it has no code for it.
+      // An engine may find out only now that it has no code.
       int64_t count = 0;
       if (library_->descriptor_finish(plan.descriptor.get()) != dnn::success ||
           library_->get(plan.descriptor.get(), dnn::plan_workspace, dnn::of_int64, 1, &count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The library's descriptors of a convolution and what follows it, and its plans for that.
+// The library's descriptors of a convolution and its epilogue, and the library's plans.
 #pragma once
 
 #include <memory>
@@ -21,19 +21,19 @@ struct Destroy {
 };
 using Owned = std::unique_ptr<void, Destroy>;
 
-/// The library for one device; a launch's stream is the handle's while the launch is given.
+/// The library on one device. The handle's stream is that of a launch while the launch is issued.
 struct Device {
   dnn::Handle handle = nullptr;
   std::mutex mutex;
 };
 
-/// One way of the library to compute a convolution, ready to be launched. Any-thread.
+/// One of the library's plans for a convolution, ready to be launched. Callable from any thread.
 struct Plan {
   Owned descriptor;
   int64_t workspace = 0;
 };
 
-/// The library's ways, and what of its others there is none of them.
+/// The library's plans, and a summary of its rejected engines.
 struct Plans {
   std::vector<Plan> list;
   std::string others;  ///< "3 that compile their code, 1 that have no code", for listings
@@ -41,11 +41,13 @@ struct Plans {
 
 class Operation {
  public:
-  /// Describes it; the device's context is the calling thread's. Throws ferrite.cudnn/failed.
+  /// Describes the convolution; the device's context must be the calling thread's. Throws
+  /// ferrite.cudnn/failed.
   Operation(std::shared_ptr<const Library> library, Device& device, const Convolution& convolution);
 
   const Convolution& convolution() const { return convolution_; }
-  /// In the order of the library's expectation, at most so many, of those whose results are as wanted; each wants no more workspace.
+  /// At most `most` plans with acceptable results, in the library's order of preference, with workspaces of
+  /// at most this size.
   Plans plans(int most, int64_t most_workspace) const;
   void run(const Plan& plan, void* const* buffers, void* workspace, void* stream) const;
 
@@ -61,21 +63,21 @@ class Operation {
     set(descriptor, attribute, type, std::span(&value, 1), what);
   }
   Owned tensor(const Tensor& tensor, DType type, int64_t id, bool is_virtual) const;
-  /// One more step behind what the last one gives, and its result.
+  /// Adds a step after the last one, with its result.
   void add_step(int mode, const Owned* operand);
   std::vector<Owned> choices(int mode) const;
-  /// None where the library does not say.
+  /// nullopt if the library does not tell.
   std::optional<std::vector<int>> notes(dnn::Handle engine, int attribute, int type) const;
-  /// Why an engine is not taken; empty where it is.
+  /// The reason why an engine is rejected; empty if it is accepted.
   std::string_view unwanted(const Owned& choice) const;
 
   std::shared_ptr<const Library> library_;
   Device& device_;
   const Convolution convolution_;
   int64_t last_id_;
-  std::vector<Owned> tensors_, steps_;  // what each step gives is the last tensor
+  std::vector<Owned> tensors_, steps_;  // the last tensor is the result of the last step
   std::vector<Owned> others_;
-  size_t left_ = 0;  // steps that are still to come
+  size_t left_ = 0;  // number of steps still to be added
   Owned graph_;
 };
 

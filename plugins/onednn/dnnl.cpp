@@ -60,7 +60,7 @@ std::shared_ptr<const Library> open(const std::string& name) {
   find(library, "dnnl_post_ops_destroy", f.post_ops_destroy);
   find(library, "dnnl_post_ops_append_sum", f.post_ops_append_sum);
   find(library, "dnnl_post_ops_append_eltwise", f.post_ops_append_eltwise);
-  // Of the OpenMP that the library depends on: another one of the process is left alone.
+  // Use the OpenMP that the library depends on, not another one of the process.
   f.omp_get_max_threads = reinterpret_cast<int (*)()>(library.symbol("omp_get_max_threads"));
   f.omp_set_num_threads = reinterpret_cast<void (*)(int)>(library.symbol("omp_set_num_threads"));
   if (!f.omp_get_max_threads) f.omp_set_num_threads = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is used of oneDNN's C interface as versions 2.6 and later of major version 2 have it, declared here so that its headers are
-// not needed to build.
+// The part of oneDNN's C interface that is used, as in versions 2.6 and later of major version 2. It is
+// declared here so that building needs no headers of the library.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +27,9 @@ constexpr int eltwise_relu = 0x1f, eltwise_tanh = 0x2f, eltwise_logistic = 0xaf,
               eltwise_gelu_erf = 0x30;
 
 struct Blocking {
-  Dims strides;  // of the outer dims, elements
+  Dims strides;  // strides of the outer dims, in elements
   int inner_count;
-  Dims inner_blocks, inner_dims;  // from the outermost one
+  Dims inner_blocks, inner_dims;  // outermost first
 };
 struct MemoryDesc {
   int rank;
@@ -51,7 +51,7 @@ struct MemoryDesc {
   } extra;
 };
 static_assert(sizeof(MemoryDesc) == 696 && offsetof(MemoryDesc, extra) == 616);
-/// Larger than the description of any operation.
+/// Large enough for the description of any operation.
 struct alignas(16) OperationDesc {
   std::byte bytes[8192];
 };
@@ -68,12 +68,12 @@ struct Argument {
 
 }  // namespace dnnl
 
-/// Why the library is not used: FE-P85 it cannot be opened, FE-P86 its version is another one.
+/// The reason why the library is not used: FE-P85 it cannot be opened, FE-P86 its version does not fit.
 struct Unavailable {
   std::string code, text;
 };
 
-/// The functions of the opened library. Any-thread, except where oneDNN says otherwise.
+/// The functions of the opened library. Callable from any thread, except where oneDNN says otherwise.
 struct Library {
   Library() = default;
   ~Library() {
@@ -118,18 +118,19 @@ struct Library {
   int (*post_ops_destroy)(dnnl::Handle);
   int (*post_ops_append_sum)(dnnl::Handle, float scale);
   int (*post_ops_append_eltwise)(dnnl::Handle, float scale, int algorithm, float alpha, float beta);
-  // Of the OpenMP that the library runs on; null where it has none.
+  // From the OpenMP that the library uses; null if it uses none.
   int (*omp_get_max_threads)();
   void (*omp_set_num_threads)(int);
 
-  dnnl::Handle engine = nullptr;  ///< of the CPU
-  std::string text;               ///< version, for fingerprints
+  dnnl::Handle engine = nullptr;  ///< engine for the CPU
+  std::string text;               ///< version for fingerprints
 };
 
-/// Opens it and makes an engine. Libraries stay loaded. Throws Unavailable.
+/// Opens the library and creates an engine. Libraries stay loaded. Throws Unavailable.
 std::shared_ptr<const Library> open(const std::string& name);
 
-/// While it lives, oneDNN uses this thread alone: work is shared out by the host's pool, not by another one beside it.
+/// During its lifetime, oneDNN uses only this thread: the host's pool distributes the work, and a second pool
+/// would compete with it.
 class OneThread {
  public:
   explicit OneThread(const Library& library) : library_(library) {

@@ -26,13 +26,14 @@ const contraction::Abilities abilities{.library = "oneDNN",
                                        .addends = 2,
                                        .addends_repeat = true,
                                        .packs = true,
-                                       // Some of its convolutions give 0 for the sigmoid of NaN.
+                                       // Some of its convolutions return 0 for the sigmoid of NaN.
                                        .activates = [](const Problem& p, Activation activation) {
                                          return activation != Activation::gelu_tanh &&
                                                 !(p.convolution && activation == Activation::sigmoid);
                                        }};
 
-/// What a blob holds: the layout of packed weights is part of it, because another machine's oneDNN may want another one.
+/// The content of a blob. It includes the layout of packed weights, because oneDNN on another machine may
+/// request a different one.
 struct Blob {
   Problem problem;
   dnnl::MemoryDesc weights;
@@ -136,7 +137,7 @@ class OneDnn final : public LibraryProvider {
   }
 
  private:
-  /// A packed operand has to be as large as oneDNN reads it.
+  /// The size of a packed operand must be what oneDNN reads.
   void check_packing(const loop::Kernel& kernel, const ReadProblem& read, const Computation& computation) {
     if (!read.problem.packed) return;
     const auto bytes = static_cast<int64_t>(library_->memory_desc_get_size(&computation.weights()));

@@ -8,7 +8,8 @@
 
 namespace ferrite::onednn {
 
-/// The provider for the CPU: products and convolutions with what oneDNN computes behind them. `price` is a factor of its costs.
+/// The provider of products and convolutions with oneDNN's epilogues for the CPU. `price` is a factor on its
+/// costs.
 std::unique_ptr<LibraryProvider> make_library(Host host, std::shared_ptr<const Library> library,
                                               double price);
 

@@ -6,7 +6,7 @@
 namespace ferrite::onednn {
 namespace {
 
-/// Index expressions of packed coordinates, one after the other.
+/// Builds index expressions of packed coordinates, one after the other.
 class Expressions {
  public:
   uint32_t coordinate(size_t dim) { return add({1, 0, static_cast<int64_t>(dim), 0, 0}); }
@@ -35,7 +35,7 @@ std::optional<OperandLayout> packing_of(const dnnl::MemoryDesc& desc, std::span<
   std::vector<int64_t> block(rank, 1), factor;
   int64_t inner = 1;
   for (int k = 0; k < blocking.inner_count; ++k) inner *= blocking.inner_blocks[k];
-  // A block of a dim that lies further inside counts less.
+  // The stride of a block is the product of the blocks inside it.
   factor.resize(static_cast<size_t>(blocking.inner_count));
   for (size_t k = factor.size(); k-- > 0;) {
     auto& of_dim = block[static_cast<size_t>(blocking.inner_dims[k])];
@@ -78,7 +78,8 @@ std::optional<OperandLayout> packing_of(const dnnl::MemoryDesc& desc, std::span<
     const auto d = static_cast<size_t>(std::ranges::find(roles, role) - roles.begin());
     layout.unpack.push_back(role == Role::zero || d >= rank || !coordinate[d] ? zero : *coordinate[d]);
   }
-  // What is not there cannot be padded: a dim of the layout that the constant has not is 0 everywhere but at its first element.
+  // Missing dims cannot be padded: a dim of the layout that the constant lacks is 0 except at its first
+  // element.
   for (size_t d = 0; d < rank; ++d)
     if (desc.padded_dims[d] != 1 && std::ranges::find(weight, roles[d]) == weight.end()) return {};
   layout.exprs = exprs.take();

@@ -5,7 +5,8 @@
 #include "ferrite/plugin.hpp"
 #include "library.h"
 
-// Where the library is missing or of another version there is nothing to offer, and compilation goes on without it.
+// If the library is missing or has another version, the plugin offers nothing, and compilation continues
+// without it.
 FERRITE_PLUGIN(
     "ferrite.onednn", "0.1.0", [](ferrite::PluginBuilder& builder, const ferrite::PluginContext& context) {
       const auto& config = context.config;

@@ -17,7 +17,7 @@ int64_t aligned(int64_t bytes) { return (bytes + line - 1) / line * line; }
 int type_of(DType type) { return type == bf16 ? dnnl::bf16 : dnnl::f32; }
 int bytes_of(DType type) { return bits_of(type) / 8; }
 
-/// Of an activation that is computed with a primitive; 0 for none and for relu, where oneDNN's own loses NaN.
+/// The primitive's algorithm for an activation. It is 0 for none, and for relu, since oneDNN's own loses NaN.
 int algorithm_of(Activation activation) {
   switch (activation) {
     case Activation::tanh: return dnnl::eltwise_tanh;
@@ -38,7 +38,8 @@ void check(int status, const char* what) {
   if (status != dnnl::success) fail("ferrite.onednn/failed", "oneDNN: ", what, " gives status ", status);
 }
 
-/// A dim of one element has any stride; oneDNN takes those best that are no smaller than what lies inside.
+/// The stride of a dim with one element is arbitrary. oneDNN handles those best that are no smaller than the
+/// inner strides.
 MemoryDesc plain(const Library& library, int dtype, std::vector<int64_t> dims, std::vector<int64_t> strides) {
   int64_t most = 1;
   for (size_t k = 0; k < dims.size(); ++k)
@@ -58,13 +59,13 @@ MemoryDesc any(const Library& library, int dtype, const std::vector<int64_t>& di
   return desc;
 }
 
-/// Whether an array of [1, channels, rows, columns] has its channels innermost, and nothing between its elements.
+/// Whether an array [1, channels, rows, columns] is dense with its channels innermost.
 bool channels_last(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
   return (dims[1] == 1 || strides[1] == 1) && (dims[3] == 1 || strides[3] == dims[1]) &&
          (dims[2] == 1 || strides[2] == dims[1] * dims[3]);
 }
 
-/// max(x, 0), NaN staying what it is, over an array whose last dim has the least stride.
+/// max(x, 0) that keeps NaN, over an array with these loops; it iterates over the smallest stride innermost.
 void relu(float* data, std::array<Loop, 3> loops) {
   std::ranges::sort(loops, [](const Loop& x, const Loop& y) {
     return x.extent == 1 || y.extent == 1 ? x.extent < y.extent : x.c > y.c;
@@ -82,7 +83,7 @@ void relu(float* data, std::array<Loop, 3> loops) {
     }
 }
 
-/// Sets a row to what is added to it, the sum of rows whose elements lie side by side, or are one.
+/// Initialises a row with the sum of its addends, each of which is a contiguous row or a repeated element.
 void set_row(float* row, int64_t count, std::span<const float* const> addends,
              std::span<const int64_t> steps) {
   float constant = 0;
@@ -103,14 +104,14 @@ void set_row(float* row, int64_t count, std::span<const float* const> addends,
 
 }  // namespace
 
-/// One primitive, what brings its operands into the layouts that it wants, and how much memory they take.
+/// One primitive, with the reorders of its operands and its memory requirements.
 struct Computation::Piece {
   Owned desc, primitive;
-  MemoryDesc source, weights, bias, result;         // as the primitive has them
-  MemoryDesc plain_source, plain_result, addend;    // as the kernel has them
-  Owned in_desc, in, out_desc, out, sum_desc, sum;  // reorders; null where there is nothing to do
+  MemoryDesc source, weights, bias, result;         // in the primitive's layouts
+  MemoryDesc plain_source, plain_result, addend;    // in the kernel's layouts
+  Owned in_desc, in, out_desc, out, sum_desc, sum;  // reorders; null if the layouts agree
   bool has_bias = false, has_sum = false;
-  int64_t rows = 0, input_rows = 0, low = 0;  // of a convolution
+  int64_t rows = 0, input_rows = 0, low = 0;  // for a convolution
   int64_t scratch_at = 0, source_at = 0, result_at = 0, workspace = 0;
 
   const MemoryDesc& query(const Library& library, int what) const {
@@ -165,7 +166,7 @@ struct Computation::Piece {
     return owned;
   }
 
-  /// Reorders where the primitive wants other layouts than the kernel has.
+  /// Adds reorders if the primitive requests other layouts than the kernel has.
   void add_reorders(const Library& library) {
     if (!library.memory_desc_equal(&source, &plain_source)) {
       in_desc = reorder(library, plain_source, source);
@@ -237,8 +238,8 @@ Computation::Computation(std::shared_ptr<const Library> library, const Problem& 
 }
 Computation::~Computation() = default;
 
-/// Rows or columns are cut into as many parts as there are workers, or more where the result is gone over again: a part then stays
-/// in a core's cache. What both parts of a cut read again should be the smaller operand.
+/// Divides the rows or columns into as many parts as there are workers, or more if the result is read again:
+/// a part then stays in a core's cache. All parts read one operand again; that should be the smaller one.
 void Computation::plan_product(bool pack, const MemoryDesc* packed) {
   const auto& p = problem_;
   const int64_t workers = std::max<int64_t>(1, p.workers);
@@ -277,7 +278,7 @@ void Computation::plan_product(bool pack, const MemoryDesc* packed) {
     piece->plain_source = plain(*library_, type, {count, p.k.extent}, {p.m.a, p.k.a});
     piece->plain_result = plain(*library_, result, {count, columns_}, {p.m.c, 1});
     piece->bias = plain(*library_, dnnl::f32, {1, columns_}, {columns_, 1});
-    // Every part reads the weights in the layout that suits the first one.
+    // All parts share one layout of the weights: the one that the first part prefers.
     const auto wanted = !pieces_.empty() ? weights_
                         : packed         ? *packed
                         : pack           ? any(*library_, type, {p.k.extent, columns_})
@@ -294,7 +295,8 @@ void Computation::plan_product(bool pack, const MemoryDesc* packed) {
   }
 }
 
-/// Each image is a task, and where that is too few, its rows are cut; a part pads what lies beside the image alone.
+/// Each image is a task. If there are too few, its rows are divided, and only parts at the image's border
+/// have padding.
 void Computation::plan_convolution(const MemoryDesc* packed) {
   const auto& p = problem_;
   const int64_t workers = std::max<int64_t>(1, p.workers);
@@ -316,6 +318,7 @@ void Computation::plan_convolution(const MemoryDesc* packed) {
     piece->low = begin - from;
     piece->has_bias = p.bias.argument >= 0;
     piece->has_sum = p.addend_count > 0;
+    // Parts with the same size and padding share a primitive.
     parts_.push_back({pieces_.size(), first, begin});
     const auto same = std::ranges::find_if(pieces_, [&](const auto& other) {
       return other->rows == piece->rows && other->input_rows == piece->input_rows && other->low == piece->low;
@@ -383,7 +386,8 @@ std::string Computation::text() const {
 }
 
 double Computation::seconds(int64_t vector_bytes) const {
-  // Cycles of the same clock as the code generators count with; two multiply-adds of a vector each.
+  // Cycles at the clock rate of the code generators' estimates, with two vector multiply-adds per cycle; the
+  // other constants are attained fractions and rates.
   constexpr double cycles_per_second = 2.5e9, of_task = 4000, bytes_a_cycle = 8, slow_bytes_a_cycle = 4,
                    of_cache = 1 << 20;
   constexpr double of_product = 0.82, of_convolution = 0.75, of_depthwise = 0.12;
@@ -404,7 +408,7 @@ double Computation::seconds(int64_t vector_bytes) const {
   const double type = bytes_of(p.type);
   bytes += type * (height * width * (1.0 + 2.0 * static_cast<double>(p.addend_count)) +
                    (p.activation == Activation::relu ? height * width : 0));
-  // Operands that a core's cache does not hold are read from memory.
+  // Operands that exceed a core's cache are read from memory.
   double slow = 0;
   for (const double operand : {type * depth * width, type * height * depth / points})
     (operand > of_cache ? slow : bytes) += operand;
@@ -430,7 +434,7 @@ void Computation::run_task(void* const* buffers, int64_t task, char* workspace) 
   task /= static_cast<int64_t>(parts_.size());
   const int64_t chunk = task % column_chunks_, column = chunk * columns_;
   task /= column_chunks_;
-  Loop at{};  // where the task's operands begin
+  Loop at{};  // offsets of the task's operands
   at.a = p.a.offset + part.input * p.m.a;
   at.b = p.b.offset + (p.packed ? 0 : column * p.n.b);
   at.c = p.c.offset + part.first * p.m.c + column;
@@ -472,6 +476,7 @@ void Computation::run_task(void* const* buffers, int64_t task, char* workspace) 
   if (piece.in) reorder(piece.in, piece.plain_source, source, piece.source, workspace + piece.source_at);
   if (piece.sum) {
     reorder(piece.sum, piece.addend, pointer(p.addends[0], at.addend[0], 4), piece.result, target);
+    // The sum post-op adds to the destination, so fill it with the addends first.
   } else if (piece.has_sum) {
     auto* to = reinterpret_cast<float*>(result);
     std::array<const float*, most_addends> from{};
@@ -496,6 +501,7 @@ void Computation::run_task(void* const* buffers, int64_t task, char* workspace) 
     run.run(piece.primitive.get());
   }
   if (piece.out) reorder(piece.out, piece.result, target, piece.plain_result, result);
+  // oneDNN's relu would turn NaN into 0.
   if (p.activation == Activation::relu) {
     auto rows = p.m, columns = p.column, channels = p.n;
     rows.extent = piece.rows;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// oneDNN's primitives for a problem, cut into tasks that the host's pool shares out: each runs on one thread.
+// oneDNN's primitives for a problem, divided into tasks that the host's pool distributes; each task runs on
+// one thread.
 #pragma once
 
 #include <memory>
@@ -16,33 +17,35 @@ namespace ferrite::onednn {
 using contraction::Activation, contraction::Loop, contraction::Operand, contraction::Problem,
     contraction::Role, contraction::most_addends;
 
-/// Any-thread once it is loaded.
+/// Callable from any thread once it is loaded.
 class Computation {
  public:
-  /// Chooses implementations and layouts. Declines what only oneDNN's reference computes. `pack`: b may have any layout, or has this one.
+  /// Chooses implementations and layouts. Declines problems that only oneDNN's reference implementation
+  /// computes. `pack`: b may have any layout; `packed`: it has this one.
   Computation(std::shared_ptr<const Library> library, const Problem& problem, bool pack,
               const dnnl::MemoryDesc* packed = nullptr);
   ~Computation();
 
-  /// The layout that b is wanted in, where it is another than that of the kernel, and how many chunks of columns have each one.
+  /// The layout requested for b, if it differs from the kernel's, and the number of column chunks with one
+  /// array each.
   const dnnl::MemoryDesc& weights() const { return weights_; }
   std::vector<Role> weight_roles() const;
   int64_t column_chunks() const { return column_chunks_; }
 
   int64_t tasks() const { return tasks_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  std::string text() const;  ///< what was chosen, for listings
-  /// On one thread with vectors of so many bytes, at the rates that the code generators count with.
+  std::string text() const;  ///< the choices, for listings
+  /// Estimate for one thread with vectors of that many bytes, at the rates of the code generators' estimates.
   double seconds(int64_t vector_bytes) const;
 
-  /// Makes the code. Throws ferrite.onednn/failed where oneDNN cannot.
+  /// Creates the primitives. Throws ferrite.onednn/failed.
   void load();
-  /// Some of the tasks; `workspace` is this worker's own.
+  /// Runs a range of tasks; `workspace` belongs to this worker.
   void run(void* const* buffers, int64_t begin, int64_t end, void* workspace) const;
 
  private:
   struct Piece;
-  struct Part {  ///< of the result's rows
+  struct Part {  ///< a range of the result's rows
     size_t piece = 0;
     int64_t first = 0, input = 0;
   };
@@ -55,7 +58,7 @@ class Computation {
   dnnl::MemoryDesc weights_{};
   std::vector<std::unique_ptr<Piece>> pieces_;
   std::vector<Part> parts_;
-  int64_t column_chunks_ = 1, columns_ = 1;  // chunks, and columns of each
+  int64_t column_chunks_ = 1, columns_ = 1;  // number of chunks, and columns of each
   int64_t tasks_ = 1, workspace_bytes_ = 0;
 };
 

@@ -16,19 +16,19 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-/// A call of a function within calls of others.
+/// A function call, with the calls around it.
 struct Call {
   const Function* function;
   const Call* outer;
 };
 
-/// Where nodes stand: in the graph of the model, or in a function that is called.
+/// The place of nodes: the model's graph, or a called function.
 struct Scope {
   const Opsets& opsets;
-  const Bindings& bindings;  ///< what attributes refer to
+  const Bindings& bindings;  ///< values of the attributes that nodes may refer to
   const Call* call;          ///< null in the model's own graph
-  std::string within;  ///< what the places of nodes end with: " in function custom.Twice, called by node …"
-  std::string prefix;  ///< of the names of nodes
+  std::string within;        ///< suffix of the nodes' places: " in function custom.Twice, called by node …"
+  std::string prefix;        ///< prefix of the nodes' names
 };
 
 class Builder : public Subgraphs {
@@ -43,7 +43,7 @@ class Builder : public Subgraphs {
         outer_(outer),
         declared_(source.file.path, source.warn) {}
 
-  /// An absent value is one that a call leaves out.
+  /// Defines a value; an absent one stands for an argument that a call omits.
   void define(const std::string& name, Value value) {
     if (!values_.emplace(name, value).second)
       fail("FE-I25", "'", name, "' is defined twice", scope_.within,
@@ -60,7 +60,7 @@ class Builder : public Subgraphs {
           Initializer{&proto.initializer(k),
                       static_cast<size_t>(k) < raw.size() ? &raw[static_cast<size_t>(k)] : nullptr});
     declared_.add(proto);
-    // What a function calls is counted with it.
+    // Calls inside a function were counted with the function.
     if (!scope_.call) expansion_.add_calls(proto.node(), scope_.opsets, scope_.within);
     refuse_unsupported(proto.node(), scope_.opsets, readers_);
     for (int k : order(proto.node())) import(proto.node(k), k);
@@ -90,7 +90,7 @@ class Builder : public Subgraphs {
     const RawRange* raw;
   };
 
-  /// The nodes so that each comes after those that it reads; as the model has them where that holds.
+  /// The nodes in an order in which each follows its operands; the model's own order if possible.
   std::vector<int> order(const Nodes& nodes) const {
     std::unordered_map<std::string_view, int> maker;
     for (int k = 0; k < nodes.size(); ++k)
@@ -122,7 +122,7 @@ class Builder : public Subgraphs {
            " among them", scope_.within, "; the model is damaged, export it again");
     return result;
   }
-  /// The names that a node reads, those of its subgraphs included.
+  /// The names that a node reads, including those of its subgraphs.
   template <class Body>
   static void for_each_read(const onnx::NodeProto& node, const Body& body) {
     for (const auto& name : node.input())
@@ -136,7 +136,7 @@ class Builder : public Subgraphs {
     for (const auto& output : proto.output()) body(output.name());
   }
 
-  /// Nothing where no one defines the name.
+  /// nullopt if the name is not defined.
   std::optional<Value> find(const std::string& name) {
     if (auto found = values_.find(name); found != values_.end()) return found->second;
     if (auto found = initializers_.find(name); found != initializers_.end()) {
@@ -182,7 +182,7 @@ class Builder : public Subgraphs {
     }
   }
 
-  /// What the node computes, by the first of its readers that does not decline.
+  /// The results of a node, from the first reader that does not decline.
   std::vector<Value> results_of(const onnx::NodeProto& node, const NodeOp& op, std::vector<Value> operands,
                                 const std::string& name, const std::string& where) {
     const Readers who = readers_.find(op);
@@ -200,7 +200,7 @@ class Builder : public Subgraphs {
       }
       return call(*who.function, node, operands, name, where);
     }
-    // The survey let the node pass, so a plugin reads it, and has declined.
+    // The survey accepted the node, so a plugin can read it; that plugin has declined.
     if (!reads(who.entry, op.version)) std::rethrow_exception(declined);
     Context context(graph_, source_.file, node, *who.entry, op.version, std::move(operands), *this, where);
     if (context.signature) check_node(node, *context.signature, where);
@@ -212,7 +212,7 @@ class Builder : public Subgraphs {
     return context.results();
   }
 
-  /// What the function computes from the operands.
+  /// The results of the function for these operands.
   std::vector<Value> call(const Function& function, const onnx::NodeProto& node,
                           const std::vector<Value>& operands, const std::string& name,
                           const std::string& where) {
@@ -235,7 +235,8 @@ class Builder : public Subgraphs {
     return inner.run(*function.proto, static_cast<size_t>(node.output_size()));
   }
 
-  /// Runs the handler; what the host refuses gets the place, and a dtype that its operator lacks is unsupported.
+  /// Runs the handler. Adds the place to the host's errors; an unsupported dtype of an operator becomes
+  /// "unsupported".
   static void run_handler(Context& context) {
     try {
       context.entry.handler(context);

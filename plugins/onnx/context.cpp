@@ -7,7 +7,7 @@
 namespace ferrite::from_onnx {
 namespace {
 
-/// The names of the model's inputs that a value is computed from, each in quotes.
+/// The names of the model's inputs that a value depends on, each in quotes.
 std::string inputs_behind(const Value& value) {
   std::set<fe_value> seen;
   std::set<std::string> names;

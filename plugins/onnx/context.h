@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the handler of an ONNX op works with: the node's operands, attributes and constants, and the graph to add to.
+// The context of an ONNX op's handler: the node's operands, attributes and constants, and the graph to add
+// to.
 #pragma once
 
 #include <optional>
@@ -9,9 +10,9 @@
 #include <vector>
 
 #include "ferrite/graph.hpp"
-#include "registry.h"
 #include "format/schemas.h"
 #include "format/tensors.h"
+#include "registry.h"
 
 namespace ferrite::from_onnx {
 
@@ -19,7 +20,8 @@ namespace ferrite::from_onnx {
 class Subgraphs {
  public:
   virtual ~Subgraphs() = default;
-  /// Adds the nodes of a subgraph without inputs, the attribute of a node, and gives its outputs; `place` is the node's.
+  /// Inlines the subgraph in a node's attribute, which has no inputs, and returns its outputs; `place` is the
+  /// node's.
   virtual std::vector<Value> inline_graph(const onnx::AttributeProto& attribute, std::string_view place) = 0;
 };
 
@@ -42,22 +44,22 @@ class Context {
   const ModelFile& file;
   const onnx::NodeProto& node;
   const OpEntry& entry;
-  const int64_t opset;               ///< the operator set that the model names for the op's domain
-  const Signature* const signature;  ///< null where ONNX has no such op in that opset
+  const int64_t opset;               ///< operator set that the model names for the op's domain
+  const Signature* const signature;  ///< null if the opset has no such op
   Subgraphs& subgraphs;
 
-  // Operands. An absent one has an empty name or lies past the last.
+  // Operands. An absent one has an empty name, or lies after the last.
   size_t operand_count() const { return operands_.size(); }
   bool has(size_t k) const { return k < operands_.size() && operands_[k]; }
-  Value operand(size_t k) const;  ///< FE-I23 where it is absent
+  Value operand(size_t k) const;  ///< FE-I23 if it is absent
   Value optional(size_t k) const { return has(k) ? operands_[k] : Value(); }
   const std::vector<Value>& operands() const { return operands_; }
   TensorType type(size_t k) const { return operand(k).type(); }
 
-  // Attributes. One of another type than asked for: FE-I23.
+  // Attributes. FE-I23 if one has another type than requested.
   bool has_attribute(std::string_view name) const { return find(name) != nullptr; }
   const onnx::AttributeProto& attribute(std::string_view name,
-                                        int type) const;  ///< FE-I23 where it is absent
+                                        int type) const;  ///< FE-I23 if it is absent
   int64_t integer(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t otherwise) const;
   bool flag(std::string_view name, bool otherwise) const { return integer(name, otherwise) != 0; }
@@ -66,18 +68,18 @@ class Context {
   std::optional<Dims> integers(std::string_view name) const;
   std::optional<std::vector<double>> numbers(std::string_view name) const;
 
-  // Constants. What is needed at import but depends on the model's inputs: FE-I22, unsupported.
+  // Constants. FE-I22 (unsupported) if a value is needed at import but depends on the model's inputs.
   std::optional<Value> known(size_t k) const { return known(operand(k)); }
   std::optional<Value> known(const Value& value) const;
   Value constant(size_t k) const;
   Dims constant_integers(size_t k) const;
-  int64_t constant_integer(size_t k) const;  ///< of a tensor with one element
+  int64_t constant_integer(size_t k) const;  ///< for a tensor with one element
   std::vector<double> constant_numbers(size_t k) const;
   double constant_number(size_t k) const;
 
   /// An axis in [0, rank); negative ones count from the end.
   int64_t axis(int64_t value, size_t rank) const;
-  /// Each normalised; FE-I23 where one is there twice.
+  /// Normalises each axis; FE-I23 if one occurs twice.
   Dims axes(Dims values, size_t rank) const;
 
   // Results.
@@ -87,9 +89,10 @@ class Context {
     if (k < results_.size()) results_[k] = value;
   }
   const std::vector<Value>& results() const { return results_; }
-  /// Refuses a result from `first` on that the handler does not make. `cure` says how a model does without.
+  /// Refuses results from `first` on, which the handler does not compute. `cure` tells how a model can avoid
+  /// them.
   void only_results(size_t first, std::string_view cure) const;
-  /// "output 1 (Indices) 'pool_indices'": as the op and the model call it.
+  /// "output 1 (Indices) 'pool_indices'": the op's name and the model's name of the result.
   std::string result_text(size_t k) const;
 
   template <class... Parts>

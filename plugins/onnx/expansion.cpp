@@ -48,12 +48,13 @@ const Function* Expansion::called(const onnx::NodeProto& node, const Opsets& ops
   return who.plugin && who.plugin->kind != FE_READER_NONE ? nullptr : who.function;
 }
 
-/// A function that calls itself has no size; it is refused (FE-I40) when the call is reached, so here the call counts nothing.
+/// A function that calls itself has no size. The call is refused (FE-I40) when it is reached, so it counts
+/// nothing here.
 const Expansion::Size& Expansion::size_of(const Function& function, uint64_t depth) {
   const auto [found, added] = sizes_.try_emplace(&function);
   auto& size = found->second;
   if (!added) return size;
-  // Too deep already, whatever it calls.
+  // It is too deep already, whatever it calls.
   if (depth > deepest)
     size.height = deepest + 1;
   else

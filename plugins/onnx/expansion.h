@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How many nodes the functions that a model defines expand to. A few functions that call each other twice make more than any machine
-// can hold, so the nodes are counted before they are made.
+// The number of nodes after inlining the functions of a model. A few functions that call each other twice can
+// expand beyond any memory, so the nodes are counted before they are created.
 #pragma once
 
 #include <cstdint>
@@ -8,31 +8,31 @@
 #include <string>
 #include <string_view>
 
-#include "functions.h"
 #include "format/proto.h"
+#include "functions.h"
 #include "readers.h"
 
 namespace ferrite::from_onnx {
 
-/// Of one import. Calls that a plugin reads are one node each.
+/// The count for one import. Calls that a plugin reads count as one node each.
 class Expansion {
  public:
-  static constexpr uint64_t most_nodes = 1'000'000;  ///< that all calls of a model together make
-  static constexpr uint64_t deepest = 200;           ///< calls within calls
+  static constexpr uint64_t most_nodes = 1'000'000;  ///< in all calls of a model together
+  static constexpr uint64_t deepest = 200;           ///< nesting of calls
 
   explicit Expansion(ReaderTable& readers) : readers_(readers) {}
 
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
-  /// Counts the calls among the nodes; those in subgraphs are not looked at. FE-I43 where there are too many; `within` is what the
-  /// places of the nodes end with.
+  /// Counts the calls among the nodes, without those in subgraphs. FE-I43 if there are too many; `within` is
+  /// the suffix of the nodes' places.
   void add_calls(const Nodes& nodes, const Opsets& opsets, const std::string& within);
-  /// Counts one call more, that of the node at `place`.
+  /// Counts one more call, of the node at `place`.
   void add_call(const Function& function, std::string_view place);
 
  private:
   struct Size {
     uint64_t nodes = 0;   ///< saturates
-    uint64_t height = 0;  ///< of the calls within, saturates just above `deepest`
+    uint64_t height = 0;  ///< nesting of the calls within; saturates just above `deepest`
   };
   const Size& size_of(const Function& function, uint64_t depth);
   void count(Size& size, const Nodes& nodes, const Opsets& opsets, uint64_t depth);

@@ -11,7 +11,7 @@
 namespace ferrite::from_onnx {
 namespace {
 
-// Fields that the headers of older versions of ONNX do not have; the parser keeps them as unknown ones.
+// Fields that older ONNX headers lack; the parser keeps them as unknown fields.
 constexpr int node_overload = 8, function_overload = 13, function_attribute_proto = 11;
 
 /// The payloads of one field.

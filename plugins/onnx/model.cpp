@@ -15,7 +15,7 @@
 namespace ferrite::from_onnx {
 namespace {
 
-constexpr int nesting_limit = 64;  // of messages: subgraphs within subgraphs take five levels each
+constexpr int nesting_limit = 64;  // nesting of messages; each level of subgraphs takes five
 
 [[noreturn]] void unsupported(const char* code, const std::string& text) {
   throw Failure(FE_EUNSUPPORTED, code, text);

@@ -9,19 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "format/declared.h"
 #include "ferrite/provider.hpp"
-#include "functions.h"
+#include "format/declared.h"
 #include "format/proto.h"
 #include "format/tensors.h"
 #include "format/wire.h"
+#include "functions.h"
 
 namespace ferrite::from_onnx {
 
 class OnnxModel : public Model {
  public:
-  /// Errors: those of slim_model, FE-I12 and FE-I13 for a message that is no model, FE-I14 for one that is not whole,
-  /// FE-I19 and FE-I24 for inputs or outputs that are no tensors of a supported type.
+  /// Errors: those of slim_model, FE-I12 and FE-I13 for a message that is no model, FE-I14 for an incomplete
+  /// one, FE-I19 and FE-I24 for inputs or outputs that are no tensors of a supported type.
   OnnxModel(std::string_view path, Bytes bytes, Warn warn);
 
   std::vector<Port> inputs() override { return inputs_; }
@@ -39,7 +39,7 @@ class OnnxModel : public Model {
   ModelFile file_;
   Warn warn_;
   onnx::ModelProto proto_;
-  std::vector<RawRange> raw_;  ///< of the initializers of the main graph
+  std::vector<RawRange> raw_;  ///< raw data of the main graph's initializers
   Opsets opsets_;
   std::optional<Functions> functions_;
   std::vector<Port> inputs_, outputs_;
@@ -47,7 +47,7 @@ class OnnxModel : public Model {
 
 class OnnxImporter : public Importer {
  public:
-  /// `warn` takes the warnings of building graphs; where there is none, they are lost.
+  /// `warn` receives the warnings of building graphs; without it they are dropped.
   explicit OnnxImporter(Warn warn = {}) : warn_(std::move(warn)) {}
   std::string id() const override { return "ferrite.onnx"; }
   std::string extensions() const override { return ".onnx"; }

@@ -10,7 +10,7 @@ namespace {
 
 using Proto = onnx::AttributeProto;
 
-/// Element types by ONNX's numbers, for attributes that hold one.
+/// Element types by ONNX's numbers, for attributes that contain one.
 const std::vector<fe_dtype>& element_types() {
   static const std::vector<fe_dtype> all = [] {
     std::vector<fe_dtype> result;
@@ -62,7 +62,7 @@ std::string place_of(const onnx::NodeProto& node, int index, const NodeOp& op) {
 
 Readers ReaderTable::find(const NodeOp& op) {
   Readers readers;
-  // Plugins have no overloads: these are for functions of the model.
+  // Plugins have no overloads; only functions of the model have.
   if (op.overload.empty()) {
     auto [found, added] = readers_.try_emplace({op.source(), op.version});
     if (added) {

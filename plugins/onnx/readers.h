@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Who reads a node of a model: a plugin, a function of the model, or a handler of this importer.
+// The reader of a model's node: a plugin, a function of the model, or a handler of this importer.
 #pragma once
 
 #include <map>
@@ -9,20 +9,20 @@
 #include <vector>
 
 #include "ferrite/import.hpp"
+#include "format/tensors.h"
 #include "functions.h"
 #include "registry.h"
-#include "format/tensors.h"
 
 namespace ferrite::from_onnx {
 
-/// Who may read an op, the first of these that does not decline.
+/// The possible readers of an op; the first one that does not decline reads it.
 struct Readers {
   const Reader* plugin = nullptr;  ///< its kind may be none
   const Function* function = nullptr;
-  const OpEntry* entry = nullptr;  ///< of any version
+  const OpEntry* entry = nullptr;  ///< for any version
 };
 
-/// A node's op, and where the node is for messages.
+/// A node's op, and the node's place for messages.
 struct NodeOp {
   std::string domain, name, overload;
   int64_t version = 1;
@@ -32,12 +32,13 @@ struct NodeOp {
   std::string source() const;
 };
 
-/// The op of a node; of a domain that the model names no operator set for, version 1.
+/// The op of a node; version 1 if the model names no operator set for the domain.
 NodeOp op_of(const onnx::NodeProto& node, const Opsets& opsets);
-/// "node 'rope' (com.acme.FusedRope, opset 1)"; one without a name by its number in the graph and its first output.
+/// "node 'rope' (com.acme.FusedRope, opset 1)"; a node without a name gets its number in the graph and its
+/// first output.
 std::string place_of(const onnx::NodeProto& node, int index, const NodeOp& op);
 
-/// Of one import.
+/// The readers of one import.
 class ReaderTable {
  public:
   ReaderTable(const Functions& functions, const PluginOps& plugins)
@@ -55,8 +56,8 @@ class ReaderTable {
 /// Whether this importer's handler reads the op in that version.
 bool reads(const OpEntry* entry, int64_t version);
 
-/// Has a plugin read a node. FE-I41 where all decline; FE-I24 for attributes that are no numbers, strings or tensors; else what the
-/// host refuses.
+/// Lets a plugin read a node. FE-I41 if all decline; FE-I24 for attributes that are no numbers, strings or
+/// tensors; otherwise the host's errors.
 std::vector<Value> import_by_plugin(Graph& graph, const ModelFile& file, const PluginOps& plugins,
                                     const onnx::NodeProto& node, const NodeOp& op,
                                     const std::vector<Value>& operands, std::string_view name,

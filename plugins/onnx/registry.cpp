@@ -50,7 +50,7 @@ std::string coverage_text() {
     auto& line = lines[{signature.domain, signature.name}];
     line.state = "missing";
     if (signature.removed)
-      line.versions += std::to_string(signature.since - 1);  // the last one that has it
+      line.versions += std::to_string(signature.since - 1);  // the last version that has it
     else if (line.versions.empty())
       line.versions = std::to_string(signature.since) + "-";
   }

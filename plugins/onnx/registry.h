@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which ONNX ops are imported, in which versions, by which function.
+// The table of imported ONNX ops, with their versions and functions.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@ namespace ferrite::from_onnx {
 
 class Context;
 
-/// One op. `first` to `last` are the operator sets in which its meaning is known to the handler.
+/// One op. `first` to `last` are the operator sets in which the handler knows its meaning.
 struct OpEntry {
   std::string_view name;
   int first;
   int last;
   void (*handler)(Context&);
-  const char* standard = nullptr;  ///< for handlers of several ops: the operator that it becomes
+  const char* standard = nullptr;  ///< for handlers of several ops: the operator that the op becomes
   std::string_view domain = {};    ///< "" = ai.onnx
 };
 
-/// The newest operator set whose changes are known. An op that none of them changed is taken up to here.
+/// The newest operator set whose changes are known. Ops that none of them changed are accepted up to here.
 inline constexpr int newest = 28;
 
-// One table a file.
+// One table per file.
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> activation_ops();
 std::span<const OpEntry> shape_ops();
@@ -41,12 +41,12 @@ std::span<const OpEntry> resize_ops();
 std::span<const OpEntry> quantise_ops();
 std::span<const OpEntry> loss_ops();
 
-/// Null where the op is not known at all.
+/// Null if the op is not known in any version.
 const OpEntry* find_op(std::string_view domain, std::string_view name);
-/// All of them as source ops: "onnx:Relu".
+/// All entries as source ops: "onnx:Relu".
 std::vector<std::string> supported_sources();
-/// A line "<op>\t<versions>\t<state>" for each op of ONNX, sorted; the state is "supported" or "missing", and the versions of a
-/// missing one are those that have it: "20-" from 20 on.
+/// A line "<op>\t<versions>\t<state>" for each op of ONNX, sorted. The state is "supported" or "missing"; for
+/// a missing op, the versions are those that have it: "20-" means from 20 on.
 std::string coverage_text();
 
 }  // namespace ferrite::from_onnx

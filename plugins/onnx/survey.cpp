@@ -15,14 +15,14 @@ class Survey {
  public:
   Survey(ReaderTable& readers, bool with_subgraphs) : readers_(readers), with_subgraphs_(with_subgraphs) {}
 
-  /// `within` is what the places of the nodes end with: " in function custom.Twice".
+  /// `within` is the suffix of the nodes' places: " in function custom.Twice".
   void look(const Nodes& nodes, const Opsets& opsets, const std::string& within = {}) {
     for (int k = 0; k < nodes.size(); ++k) {
       const auto& node = nodes[k];
       const NodeOp op = op_of(node, opsets);
       const Readers who = readers_.find(op);
       const bool by_plugin = who.plugin && who.plugin->kind != FE_READER_NONE;
-      // What a function has in it counts where the function is needed: where no plugin reads its calls.
+      // The nodes of a function matter only if the function is inlined, that is if no plugin reads its calls.
       if (!by_plugin && who.function) {
         if (seen_.insert(who.function).second)
           look(who.function->proto->node(), who.function->opsets, " in function " + who.function->text);
@@ -82,8 +82,8 @@ class Survey {
   struct Missing {
     NodeOp op;
     size_t count = 0;
-    std::string place;  ///< of the first node
-    std::string more;   ///< versions that are supported, or a name that may be meant
+    std::string place;  ///< place of the first node
+    std::string more;   ///< supported versions, or a similar name
     bool known = false;
   };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the layers of transformers are made of, whole. Composites: what they decompose into is fused as if it had been written.
+// The building blocks of transformer layers. They are composites: their decompositions are fused as if they
+// had been written out.
 #include <limits>
 
 #include "common.h"
@@ -7,8 +8,8 @@
 namespace ferrite::standard {
 namespace {
 
-/// The two parts of the last dim that are turned against each other: its halves, or where they are interleaved the first and the
-/// second numbers of its pairs.
+/// The two parts of the last dim that are rotated against each other: its halves or, if interleaved, the
+/// first and the second numbers of its pairs.
 std::pair<Value, Value> parts(Graph& g, Value x, bool interleaved) {
   Dims starts(x.rank(), 0), strides(x.rank(), 1), sizes = x.dims();
   sizes.back() /= 2;
@@ -20,7 +21,7 @@ std::pair<Value, Value> parts(Graph& g, Value x, bool interleaved) {
   starts.back() = interleaved ? 1 : sizes.back();
   return {first, part()};
 }
-/// What parts() takes apart.
+/// The inverse of parts().
 Value together(Graph& g, Value first, Value second, bool interleaved) {
   const auto rank = static_cast<int64_t>(first.rank());
   if (!interleaved) return g.make("concat", {first, second}, {attr("axis", rank - 1)});
@@ -31,7 +32,7 @@ Value together(Graph& g, Value first, Value second, bool interleaved) {
       g.make("concat", {reshape_to(g, first, apart), reshape_to(g, second, apart)}, {attr("axis", rank)});
   return reshape_to(g, pairs, dims);
 }
-/// Whether cos or sin has one number for each pair of numbers of x, and not one for each number.
+/// Whether cos or sin has one number per pair of numbers of x, instead of one per number.
 bool for_each_pair(const TensorType& x, const TensorType& factor) {
   return x.dims.back() > 2 && factor.rank() > 0 && factor.dims.back() * 2 == x.dims.back();
 }

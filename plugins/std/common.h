@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the files of the standard operator library share: checks of operands and attributes, widening, sample
-// texts. Errors: FE-G61, FE-G62, FE-G70 to FE-G79, each thrown by one function here.
+// Shared code of the standard operator library: checks of operands and attributes, widening, sample texts.
+// Errors: FE-G61, FE-G62, FE-G70 to FE-G79, each thrown by one function here.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace ferrite::standard {
 
-// One function a file; plugin.cpp lists them.
+// One function per file; plugin.cpp lists them.
 void add_pointwise(PluginBuilder& builder, const PluginContext& context);
 void add_activation(PluginBuilder& builder, const PluginContext& context);
 void add_view(PluginBuilder& builder, const PluginContext& context);
@@ -72,7 +72,7 @@ inline int64_t axis_of(const Instance& op, int64_t axis, size_t rank) {
 inline int64_t axis_of(const Instance& op, size_t rank) {
   return axis_of(op, op.attrs.integer("axis"), rank);
 }
-/// An attribute of `count` integers, each in [low, high].
+/// The value of an attribute with `count` integers, each in [low, high].
 inline Dims integers(const Instance& op, std::string_view name, size_t count, int64_t low, int64_t high) {
   auto list = op.attrs.integers(name);
   if (list.size() != count)
@@ -115,7 +115,7 @@ inline size_t choice(const Instance& op, std::string_view name,
   }
   fail("FE-G78", op.op(), ": attribute '", name, "' is '", value, "' and may be ", listed);
 }
-/// The number of elements; throws where it would not fit 56 bits.
+/// The number of elements; throws if it exceeds 56 bits.
 inline int64_t element_count(const Instance& op, const Dims& dims) {
   int64_t count = 1;
   for (int64_t dim : dims)
@@ -124,7 +124,7 @@ inline int64_t element_count(const Instance& op, const Dims& dims) {
            " is too large");
   return count;
 }
-/// Dims of operand k must broadcast to `dims` without changing them.
+/// Operand k must broadcast to `dims` without changing them.
 inline void need_broadcast_to(const Instance& op, size_t k, const Dims& dims) {
   need_fit(broadcast_dims(op.op(), op.operand(k).dims, dims) == dims, op, "operand ", k, " ",
            to_string(op.operand(k)), " does not broadcast to the dims of operand 0");
@@ -132,11 +132,11 @@ inline void need_broadcast_to(const Instance& op, size_t k, const Dims& dims) {
 
 // ---- lowering
 
-/// In the type that arithmetic is done in: f32 for the smaller floats.
+/// Converts to the type in which arithmetic is done: f32 for the smaller floats.
 inline Val widen(Val x) { return cast(x, compute_type(x.dtype())); }
 
-/// result[i..] = body(x): x[k] is operand k at i, broadcast and widened; the result is rounded to the
-/// result's dtype.
+/// result[i..] = body(x): x[k] is operand k at i, broadcast and widened; the value is rounded to the result's
+/// dtype.
 template <class Body>
 void widened_pointwise(Lowering& l, Body&& body) {
   DType to = l.result().type.dtype;
@@ -146,7 +146,7 @@ void widened_pointwise(Lowering& l, Body&& body) {
     return cast(body(std::as_const(x)), to);
   });
 }
-/// The one element of operand k, which has rank 0 or dims of size 1.
+/// The single element of operand k, which has rank 0 or dims of size 1.
 inline Val load_single(Lowering& l, size_t k) {
   return l.load(k, Indices(l.op.operand(k).rank(), l.constant_index(0)));
 }
@@ -155,7 +155,7 @@ inline Idx max_index(Idx a, Idx b) { return a.lowering()->index_op(FE_INDEX_MAX,
 inline Idx min_index(Idx a, int64_t b) { return min_index(a, a.lowering()->constant_index(b)); }
 inline Idx max_index(Idx a, int64_t b) { return max_index(a, a.lowering()->constant_index(b)); }
 
-/// The smallest value of a dtype: minus infinity for floats that have it.
+/// The lowest value of a dtype: minus infinity for floats that have it.
 inline Val lowest(Lowering& l, DType dtype) {
   if (is_f8(dtype)) return l.constant(dtype, -f8_value(dtype, f8_format(dtype).last));
   if (is_float(dtype)) return l.constant(dtype, -__builtin_inf());

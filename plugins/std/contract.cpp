@@ -8,7 +8,7 @@
 namespace ferrite::standard {
 namespace {
 
-/// matmul's dims: [batch.., m, k] x [batch.., k, n]; a 1-D operand has no m or no n.
+/// matmul's dims: [batch.., m, k] x [batch.., k, n]; a 1-D operand lacks m or n.
 struct Matmul {
   Dims batch;
   int64_t m = 1, n = 1, k = 1;
@@ -23,7 +23,7 @@ struct Matmul {
 Matmul matmul_dims(const Instance& op) {
   auto a = typed(op, 0, numeric), b = op.operand(1);
   need_same_dtype(op, 1, a.dtype);
-  // The loops over the result and over k are 64 at most.
+  // There are at most 64 loops over the result and over k.
   need_rank(op, 0, a.rank(), 1, 63);
   need_rank(op, 1, b.rank(), 1, 63);
   Matmul dims;
@@ -43,7 +43,7 @@ Matmul matmul_dims(const Instance& op) {
   return dims;
 }
 
-/// The batch coordinates of operand k: aligned at the right, 0 where the dim has size 1.
+/// The batch coordinates of operand k: aligned at the right, 0 if the dim has size 1.
 Indices batch_index(Lowering& l, size_t k, const Indices& batch) {
   auto dims = l.op.operand(k).dims;
   size_t rank = dims.size() - std::min<size_t>(2, dims.size());
@@ -88,7 +88,7 @@ OpDef matmul_op() {
                 sample("%a: f32[3,0], %b: f32[0,2]", "matmul(%a, %b)")});
 }
 
-/// Whether an integer dtype has the number.
+/// Whether an integer dtype can represent the number.
 bool holds(DType dtype, double number) {
   const double end = std::ldexp(1.0, bits_of(dtype) - is_signed(dtype));
   return std::trunc(number) == number && number < end && number >= (is_signed(dtype) ? -end : 0);
@@ -147,13 +147,13 @@ OpDef gemm_op() {
                 sample("%a: i32[3,4], %b: i32[4,2], %c: i32[2]", "gemm(%a, %b, %c) {alpha = 0.5}")});
 }
 
-/// An equation taken apart: one label a dim of each operand and of the result. The dims of an ellipsis get
-/// the labels '0', '1', ..., the last being its last dim.
+/// A parsed equation: one label per dim of each operand and of the result. The dims of an ellipsis get the
+/// labels '0', '1', ..., from its last dim.
 struct Equation {
   std::vector<std::string> operands;
   std::string result;
-  std::string labels;  ///< the result's, then the summed ones
-  Dims extents;        ///< of `labels`
+  std::string labels;  ///< the result's labels, then the summed ones
+  Dims extents;        ///< extents of `labels`
 };
 
 std::string expand_ellipsis(const Instance& op, std::string term, size_t dims) {
@@ -228,7 +228,7 @@ void lower_einsum(Lowering& l) {
   auto split = eq.extents.begin() + static_cast<std::ptrdiff_t>(eq.result.size());
   Dims summed(split, eq.extents.end());
   auto vars = l.begin(Dims(eq.extents.begin(), split), summed);
-  const bool moves_only = eq.operands.size() == 1 && summed.empty();  // and keeps the bits of NaN
+  const bool moves_only = eq.operands.size() == 1 && summed.empty();  // and so preserves the bits of NaN
   std::vector<Val> x;
   for (size_t k = 0; k < eq.operands.size(); ++k) {
     Indices at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Convolutions over 1 to 3 spatial dims, channels in dim 1. Each is one contract statement without a
-// materialised im2col: padding is a masked load, the groups are a variable of their own, the bias is added in
+// Convolutions over 1 to 3 spatial dims, with channels in dim 1. Each is one contract statement without a
+// materialised im2col: padding is a masked load, the groups have their own variable, and the bias is added in
 // the finish part.
 #include <optional>
 
@@ -11,11 +11,11 @@ namespace {
 
 /// x [n, groups * in, spatial..], w [groups * out, in, kernel..] (transposed: [groups * in, out, kernel..]).
 struct Convolution {
-  int64_t groups = 1, in = 1, out = 1;  ///< channels of one group
+  int64_t groups = 1, in = 1, out = 1;  ///< channels per group
   Window window;
 };
 
-/// The parts that both convolutions check alike.
+/// The checks that both convolutions share.
 void check_operands(const Instance& op) {
   auto x = typed(op, 0, numeric), w = op.operand(1);
   need_rank(op, 0, x.rank(), 3, 5);
@@ -47,14 +47,14 @@ Convolution convolution_of(const Instance& op) {
   return c;
 }
 
-/// Takes n, [group,] channel, spatial.. and [summed] channel, kernel.. apart; the group is left out where
-/// there is one. A spatial dim may be cut into phases: at = phases * place + phase, and each phase has every so many-th
-/// element of the kernel.
+/// Splits the indices into n, [group,] channel, spatial.. and [summed] channel, kernel..; the group is
+/// omitted if there is only one. A spatial dim may be split into phases: at = phases * place + phase, and
+/// each phase has every phases-th element of the kernel.
 struct ConvolutionIndices {
   Idx n, out, in;  ///< within the group
   Idx result_channel, input_channel, group;
   Indices at, step;      ///< spatial, kernel
-  Indices place, phase;  ///< spatial; of a dim that is not cut: at, 0
+  Indices place, phase;  ///< spatial; for a dim that is not split: at, 0
 };
 ConvolutionIndices begin_convolution(Lowering& l, const Convolution& c, int64_t batch, const Dims& phases) {
   Dims parallel{batch}, summed{c.in};
@@ -133,7 +133,7 @@ OpDef conv_op() {
                 sample("%x: bf16[1,3,5,5], %w: bf16[4,3,1,1]", "conv(%x, %w)")});
 }
 
-/// The window of a transposed convolution runs over the operand: `input` and `output` are the op's own dims.
+/// The window of a transposed convolution moves over the operand; `input` and `output` are the op's own dims.
 Convolution transposed_of(const Instance& op) {
   check_operands(op);
   auto x = op.operand(0), w = op.operand(1);
@@ -164,15 +164,16 @@ Convolution transposed_of(const Instance& op) {
   return c;
 }
 
-/// A dim of a transposed convolution as `phases` convolutions of step 1, one for each o modulo the stride (W. Shi et al., "Is the
-/// deconvolution layer the same as a convolutional layer?", 2016): the p that meet phase a are o / stride + first + carry * a - j,
-/// with the kernel's element stride * j + (a, or where the phases run backwards stride - 1 - a). No products with zeros are left.
+/// A dim of a transposed convolution as `phases` convolutions of step 1, one for each o modulo the stride (W.
+/// Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016). The p that contribute
+/// to phase a are o / stride + first + carry * a - j, with the kernel's element stride * j + (a, or stride -
+/// 1 - a if the phases run backwards). No products with zeros remain.
 struct Phases {
   int64_t count = 1;
   int64_t first = 0, carry = 0;
 };
 
-/// Nothing where phases have different numbers of elements, or are no sums of loop variables.
+/// nullopt if phases have different numbers of elements, or are no sums of loop variables.
 std::optional<Phases> phases_of(const Window& w, size_t d) {
   const int64_t stride = w.strides[d];
   if (stride == 1 || w.dilations[d] != 1 || w.kernel[d] % stride != 0 || w.output[d] % stride != 0)
@@ -182,7 +183,7 @@ std::optional<Phases> phases_of(const Window& w, size_t d) {
   return Phases{stride, (w.low[d] - rest) / stride, rest};
 }
 
-/// result[o] gathers the x[p] with p * stride - low + step * dilation == o: those steps for which the
+/// result[o] gathers the x[p] with p * stride - low + step * dilation == o, for those steps for which the
 /// division is exact.
 void lower_conv_transpose(Lowering& l) {
   auto c = transposed_of(l.op);
@@ -201,7 +202,7 @@ void lower_conv_transpose(Lowering& l) {
   Val mask;
   const auto require = [&](Val condition) { mask = mask.lowering() ? mask & condition : condition; };
   for (size_t d = 0; d < w.rank(); ++d) {
-    // Elements are counted from the last, so that those that follow each other read places that do.
+    // Count elements from the last, so that successive elements read successive positions.
     const int64_t steps = w.kernel[d] / counts[d];
     const Idx step = l.constant_index(steps - 1) - i.step[d];
     if (phases[d]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Gathering and scattering by computed indices. Negative indices count from the end; one out of range is an
-// error that names the node.
+// Gathers and scatters with computed indices. Negative indices count from the end; an index out of range is
+// an error that names the node.
 #include <algorithm>
 
 #include "common.h"
@@ -8,8 +8,7 @@
 namespace ferrite::standard {
 namespace {
 
-/// Whether the indices (operand 1) are constants that lie in [0, dim), so that nothing needs checking at run
-/// time.
+/// Whether the indices (operand 1) are constants in [0, dim), which need no check at run time.
 bool known_in_range(const Instance& op, int64_t dim) {
   const auto& view = op.operand_view(1);
   if (!view.data || static_cast<DType>(view.type.dtype) != i64) return false;
@@ -20,19 +19,19 @@ bool known_in_range(const Instance& op, int64_t dim) {
   }
   return true;
 }
-/// An index from `value`, which addresses a dim of size `dim`.
+/// The index of a dim of size `dim` from `value`.
 Idx address(Lowering& l, Val value, int64_t dim) {
   return l.indirect(value, dim, known_in_range(l.op, dim) ? FE_INDIRECT_ASSUME : FE_INDIRECT_WRAP);
 }
 
-/// The same where no two points store to one place: an index that is known to name the only place is 0.
+/// The same for stores that must not collide: an index that can only be the single position is 0.
 Idx sole_address(Lowering& l, Val value, int64_t dim) {
   return dim == 1 && known_in_range(l.op, dim) ? l.constant_index(0) : address(l, value, dim);
 }
 
 std::ptrdiff_t offset(size_t k) { return static_cast<std::ptrdiff_t>(k); }
 
-/// Dims that are indexed must not be empty unless nothing is read.
+/// Indexed dims must not be empty, unless nothing is read.
 void need_addressable(const Instance& op, int64_t dim, const Dims& result) {
   bool empty = false;
   for (int64_t size : result) empty = empty || size == 0;
@@ -101,8 +100,8 @@ OpDef gather_elements_op() {
                 sample("%x: f32[3,4], %i: i64[3,7]", "gather_elements(%x, %i) {axis = 1}")});
 }
 
-/// The coordinates that the last dim of `indices` (operand 1) holds at `prefix`, for dims [first, first +
-/// count) of operand 0.
+/// The coordinates in the last dim of `indices` (operand 1) at `prefix`, for dims [first, first + count) of
+/// operand 0.
 Indices read_tuple(Lowering& l, Indices prefix, size_t first, int64_t count) {
   auto dims = l.op.operand(0).dims;
   Indices at;
@@ -113,7 +112,7 @@ Indices read_tuple(Lowering& l, Indices prefix, size_t first, int64_t count) {
   }
   return at;
 }
-/// Checks the shared rules of gather_nd and scatter_nd and gives the length of an index tuple.
+/// Checks the common rules of gather_nd and scatter_nd, and returns the length of an index tuple.
 size_t tuple_length(const Instance& op, size_t batch_dims) {
   auto x = typed(op, 0, any_class), indices = typed(op, 1, FE_PRIM_INT);
   need_rank(op, 1, indices.rank(), batch_dims + 1, 64);
@@ -169,7 +168,7 @@ uint32_t store_mode(const Instance& op) {
   return modes[k];
 }
 
-/// result = x, the contents that a scatter changes.
+/// result = x, the initial contents of a scatter.
 void copy_base(Lowering& l) {
   l.map(0, [&](const Indices& i) { return l.load(0, i); });
 }
@@ -284,7 +283,7 @@ OpDef scatter_nd_op() {
         copy_base(l);
         const auto tuples = l.op.operand(1).dims, updates = l.op.operand(2).dims;
         const size_t count = tuples.size() - 1;
-        // Empty tuples all name one place, where the last update stays.
+        // Empty tuples all address one element, where the last update wins.
         const bool last_only = tuples.back() == 0 && store_mode(l.op) == FE_STORE_SET;
         auto dims = updates;
         for (size_t d = 0; last_only && d < count; ++d) dims[d] = std::min<int64_t>(dims[d], 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Moving whole regions: concat, pad, reverse_sequence, and the constant tensors iota, full, trilu.
+// Moving whole regions: concat, pad, reverse_sequence; and the constant tensors iota, full, trilu.
 #include <algorithm>
 #include <cmath>
 
@@ -29,7 +29,7 @@ OpDef concat_op() {
         return std::vector{result};
       })
       .lower([](Lowering& l) {
-        // One statement an operand, each storing to its part of the result.
+        // One statement per operand, each of which stores to its part of the result.
         auto axis = static_cast<size_t>(axis_of(l.op, l.result().type.rank()));
         int64_t offset = 0;
         for (size_t k = 0; k < l.op.operand_count(); ++k) {
@@ -46,12 +46,12 @@ OpDef concat_op() {
                 sample("%a: bf16[3,2]", "concat(%a) {axis = -1}")});
 }
 
-/// The operand coordinate in [0, dim) that a coordinate outside is taken from.
+/// The operand coordinate in [0, dim) that supplies a coordinate outside of it.
 Idx mirrored(Idx at, size_t mode, int64_t dim) {
   if (dim <= 1) return at.lowering()->constant_index(0);
   if (mode == 2) return min_index(max_index(at, 0), dim - 1);  // edge
   if (mode == 3) return at % dim;                              // wrap
-  // reflect: the distance from the far end, which is also that of the image beyond it
+  // reflect: the distance from the far end is also that of the mirror image beyond it
   Idx distance = (at % (2 * (dim - 1))) * -1 + (dim - 1);
   return max_index(max_index(distance, distance * -1), 0) * -1 + (dim - 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Normalisations. All are composites: their decompositions say what they mean; small floats compute in f32
+// Normalisations. All are composites, defined by their decompositions; small floats compute in f32
 // throughout.
 #include <algorithm>
 
@@ -40,7 +40,7 @@ Value standardise(Graph& g, Value x, const Dims& axes, double epsilon) {
   Value scale = g.make("rsqrt", {g.make("add", {variance, g.scalar(x.dtype(), epsilon)})});
   return g.make("mul", {centred, scale});
 }
-/// x * scale + bias, where they are given.
+/// x * scale + bias, as far as they are given.
 Value affine(Graph& g, Value x, Value scale, Value bias) {
   if (scale) x = g.make("mul", {x, cast_to(g, scale, x.dtype())});
   return bias ? g.make("add", {x, cast_to(g, bias, x.dtype())}) : x;
@@ -51,7 +51,8 @@ std::vector<Value> softmax(Graph& g, const Instance& op, Operands operands) {
   Value x = widen(g, operands[0]);
   Dims axes{axis_of(op, x.rank())};
   Value powers = g.make("exp", {g.make("sub", {x, reduce(g, "reduce_max", x, axes)})});
-  // One division for a sum; the sum is at least 1 or NaN, so that its reciprocal is as good to one more unit in the last place.
+  // One division per sum. The sum is at least 1 or NaN, so multiplying with its reciprocal costs at most one
+  // more unit in the last place.
   Value result = g.make("mul", {powers, g.make("reciprocal", {reduce(g, "reduce_sum", powers, axes)})});
   return {cast_to(g, result, op.operand(0).dtype)};
 }
@@ -143,7 +144,7 @@ OpDef batch_norm_op() {
         return std::vector{x};
       })
       .decompose([](Graph& g, const Instance& op, Operands operands) {
-        // One multiply and one add for each element; what is left depends on the channel only.
+        // One multiply and one add per element; the rest depends on the channel only.
         Value x = widen(g, operands[0]);
         std::vector<Value> c;
         for (size_t k = 1; k < 5; ++k) c.push_back(cast_to(g, operands[k], x.dtype()));
@@ -229,7 +230,7 @@ OpDef lp_norm_op() {
         Value x = widen(g, operands[0]);
         Dims axes{axis_of(op, x.rank())};
         Value norm = reduce(g, op.attrs.integer("p") == 1 ? "reduce_l1" : "reduce_l2", x, axes);
-        // What has a norm of 0 is finite, and divided by infinity is 0.
+        // Elements with a norm of 0 are finite; divided by infinity they become 0.
         Value is_zero = g.make("eq", {norm, g.scalar(x.dtype(), 0)});
         Value divisor = g.make("where", {is_zero, g.scalar(x.dtype(), __builtin_inf()), norm});
         return std::vector{cast_to(g, g.make("div", {x, divisor}), op.operand(0).dtype)};
@@ -265,7 +266,7 @@ OpDef mean_variance_norm_op() {
 void lower_lrn(Lowering& l) {
   auto x = l.op.operand(0);
   const int64_t size = l.op.attrs.integer("size"), farthest = std::max<int64_t>(x.dims[1] - 1, 0);
-  // No channel has neighbours beyond all others.
+  // No channel has neighbours further away than this.
   const int64_t before = std::min((size - 1) / 2, farthest), after = std::min(size / 2, farthest);
   const int64_t steps = before + 1 + after;
   auto vars = l.begin(x.dims, {&steps, 1});

@@ -6,11 +6,11 @@
 namespace ferrite::standard {
 namespace {
 
-/// An op that is one primitive over its operands.
+/// An op that consists of one primitive.
 struct Primitive {
   const char* name;
   Prim prim;
-  int classes;  ///< dtypes that it takes
+  int classes;  ///< accepted dtypes
   const char* doc;
   uint32_t flags = 0;
 };
@@ -86,7 +86,7 @@ std::vector<TensorType> primitive_type(const Instance& op, const Primitive& prim
   return result;
 }
 
-/// Graphs that cover the dtypes that the op takes, broadcasting when it has two operands.
+/// Graphs that cover the op's dtypes, with broadcasting if it has two operands.
 std::vector<std::string> primitive_samples(const Primitive& primitive, bool two) {
   std::vector<std::string> texts;
   auto add = [&](const std::string& dtype) {

@@ -22,12 +22,12 @@ std::vector<TensorType> pool_type(const Instance& op) {
   return {result};
 }
 
-/// The nest of a pooling: the result's index, and the operand's for one element of the window.
+/// The loop nest of a pooling: the result's index, and the operand's index for one element of the window.
 struct Pool {
   Window declared;
-  Window window;  ///< what of it is gone over
+  Window window;  ///< the elements of the window that are visited
   Indices result, operand;
-  Val inside;  ///< whether the element is one of the kernel; no token: it always is
+  Val inside;  ///< whether the element belongs to the kernel; no token: always
 };
 Pool begin_pool(Lowering& l) {
   const auto declared = pool_window(l.op);
@@ -69,10 +69,10 @@ Val load_or_zero(Lowering& l, const Pool& pool) {
       l, x, pool.operand, 2, pool.window, [&] { return l.constant(x.type.dtype, 0); }, pool.inside));
 }
 
-/// How many elements of the window at `at` lie in [low, high) of dim d.
+/// The number of elements of the window at `at` that lie in [low, high) of dim d.
 Idx count_inside(const Window& w, size_t d, Idx at, int64_t low, int64_t high) {
   Idx start = at * w.strides[d] - w.low[d];
-  // The first element not before `low`, and the first not before `high`.
+  // The first element not before `low`, and the first one not before `high`.
   Idx first = max_index((start * -1 + (low + w.dilations[d] - 1)) / w.dilations[d], 0);
   Idx last = min_index((start * -1 + (high + w.dilations[d] - 1)) / w.dilations[d], w.kernel[d]);
   return last - first;
@@ -83,7 +83,7 @@ void lower_avg_pool(Lowering& l) {
   const auto& w = pool.declared;
   bool padding_counts = l.op.attrs.boolean("count_include_pad");
   Val sum = l.reduce(FE_REDUCE_SUM, load_or_zero(l, pool));
-  // The part of the divisor that is the same everywhere, then that of the dims where windows are cut off.
+  // The constant part of the divisor first, then the dims in which windows are cut off.
   double fixed = 1;
   Val divisor;
   for (size_t d = 0; d < w.rank(); ++d) {

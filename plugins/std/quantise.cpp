@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Quantised integers: q = round(x / scale) + zero, with one scale and zero, or one for each position of an
-// axis.
+// Quantised integers: q = round(x / scale) + zero, with one scale and zero, or one per position of an axis.
 #include "common.h"
 
 namespace ferrite::standard {
@@ -27,25 +26,24 @@ Val parameter(Lowering& l, size_t k, const Indices& i) {
   return l.load(k, {i[static_cast<size_t>(axis_of(l.op, i.size()))]});
 }
 
-/// The difference of two integers of one dtype as the float nearest to it.
+/// The difference of two integers of one dtype, as the nearest float.
 Val difference(Val x, Val zero, DType to) {
   const DType dtype = x.dtype();
   if (bits_of(dtype) <= 16) return cast(cast(x, i32) - cast(zero, i32), to);
   if (bits_of(dtype) <= 32) return cast(cast(x, i64) - cast(zero, i64), to);
-  // Differences have 65 bits: the magnitude fits in u64.
+  // Differences need 65 bits: the magnitude fits in u64.
   const Val negative = x < zero;
   const Val magnitude = cast(cast(where(negative, zero - x, x - zero), u64), to);
   return where(negative, -magnitude, magnitude);
 }
 
-/// The sum of a whole number, a float, and a zero of the dtype, saturated to the dtype; 0 where the number is
-/// NaN.
+/// The sum of an integral float and a zero of the dtype, saturated to the dtype; 0 if the float is NaN.
 Val shifted(Lowering& l, Val number, Val zero) {
   const DType dtype = zero.dtype(), wide = is_signed(dtype) ? i64 : u64;
   if (bits_of(dtype) <= 16) return cast(number + cast(zero, number.dtype()), dtype);
   const Val lowest_value = cast(lowest(l, dtype), wide), highest_value = cast(!lowest(l, dtype), wide);
   const Val from = cast(zero, wide), negative = number < 0.0, distance = cast(abs(number), u64);
-  // How far the zero is from the end of the range; both are taken modulo 2^64.
+  // The distance of the zero from the end of the range; both are taken modulo 2^64.
   const Val room = cast(where(negative, from - lowest_value, highest_value - from), u64);
   const Val moved = where(negative, from - cast(distance, wide), from + cast(distance, wide));
   const Val sum = where(distance > room, where(negative, lowest_value, highest_value), moved);
@@ -134,7 +132,7 @@ OpDef dynamic_quantize_op() {
                 "  %q, %s, %z = dynamic_quantize(%x)\n}\n"});
 }
 
-/// The operand as i32 with its zero taken away; a zero of several numbers lies along the rows.
+/// The operand as i32 minus its zero; a zero with several numbers lies along the rows.
 Value centred(Graph& g, Value x, Value zero, bool rows) {
   Value wide = cast_to(g, x, i32);
   if (!zero) return wide;

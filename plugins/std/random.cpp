@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Random numbers by Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). Each element is
-// computed of its number and the seed alone: whatever it is computed beside, and on whatever device, its bits are the same.
+// Random numbers by Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2,
+// 3", 2011). An element depends only on its number and the seed, so its bits are the same on every device and
+// in every fusion.
 #include <array>
 
 #include "common.h"
@@ -8,11 +9,11 @@
 namespace ferrite::standard {
 namespace {
 
-using Words = std::array<Val, 4>;  // u32 each
+using Words = std::array<Val, 4>;  // each a u32
 
 Val number(Lowering& l, DType dtype, uint64_t value) { return l.constant_bits(dtype, value); }
 
-/// The block of a counter's four words under a key of two.
+/// The output block for a counter of four words and a key of two.
 Words philox(Lowering& l, Words counter, std::array<Val, 2> key) {
   constexpr uint64_t multipliers[] = {0xd2511f53, 0xcd9e8d57}, steps[] = {0x9e3779b9, 0xbb67ae85};
   constexpr int rounds = 10, word_bits = 32;
@@ -34,14 +35,15 @@ std::array<Val, 2> halves(Lowering& l, Val value) {
   return {cast(value, u32), cast(l.prim(Prim::shr_, value, number(l, u64, 32)), u32)};
 }
 
-/// The block whose number is `block`, an i64, of the seed: operand 0, its key and the number of a stream of blocks.
+/// Block `block`, an i64, of the seed in operand 0, which contains the key and the number of the stream of
+/// blocks.
 Words block_of(Lowering& l, Val block) {
   const auto at = [&](int64_t k) { return l.load(0, Indices{l.constant_index(k)}); };
   const auto key = halves(l, at(0)), stream = halves(l, at(1)), place = halves(l, cast(block, u64));
   return philox(l, {place[0], place[1], stream[0], stream[1]}, key);
 }
 
-/// The element's number in the order of memory.
+/// The element's number in row-major order.
 Idx number_of(Lowering& l, const Indices& i) {
   Idx at = l.constant_index(0);
   const auto& dims = l.result().type.dims;
@@ -72,7 +74,7 @@ Val normal(Lowering& l, Val first, Val second) {
   return radius * cos(fraction(l, second) * turn);
 }
 
-/// Each element by `body(l, k)`, k being its number.
+/// Computes each element by `body(l, k)`, where k is its number.
 using Body = Val (*)(Lowering& l, Idx k);
 OpDef random_def(const std::string& name, const std::string& doc, DType dtype, Body body) {
   return op_def(name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions over axes: one statement each, or a decomposition into those. Sums and products of small floats
-// accumulate in f32.
+// Reductions over axes: one statement each, or a decomposition into such statements. Sums and products of
+// small floats accumulate in f32.
 #include <algorithm>
 
 #include "common.h"
@@ -8,7 +8,7 @@
 namespace ferrite::standard {
 namespace {
 
-/// Which dims of operand 0 are reduced.
+/// By dim of operand 0: whether it is reduced.
 std::vector<bool> reduced_dims(const Instance& op, size_t rank) {
   std::vector<bool> reduced(rank);
   if (op.attrs.has("axis")) {
@@ -58,7 +58,7 @@ Nest begin_reduction(Lowering& l) {
 
 void lower_reduction(Lowering& l, uint32_t kind) {
   const DType dtype = l.result().type.dtype;
-  // Extremes of no elements are infinite in the type of sums, which most floats of 8 bits cannot hold.
+  // An extremum of no elements is infinite in the accumulator type; most 8-bit floats have no infinity.
   if ((kind == FE_REDUCE_MAX || kind == FE_REDUCE_MIN) && is_f8(dtype) && l.op.operand(0).elements() == 0) {
     l.map(0, [&](const Indices&) {
       const Val least = widen(lowest(l, dtype));
@@ -72,7 +72,7 @@ void lower_reduction(Lowering& l, uint32_t kind) {
   l.end();
 }
 
-/// The sum divided by the number of elements; integers are summed in 64 bits and truncate.
+/// The sum divided by the number of elements; integers are summed in 64 bits, and the quotient is truncated.
 void lower_mean(Lowering& l) {
   auto x = l.op.operand(0);
   auto nest = begin_reduction(l);
@@ -86,7 +86,7 @@ void lower_mean(Lowering& l) {
   l.end();
 }
 
-/// Reads backwards when the last of equal elements is wanted, since the first index wins.
+/// Reads backwards to find the last of equal elements, since the first index found wins.
 void lower_arg(Lowering& l, uint32_t kind) {
   auto x = l.op.operand(0);
   int64_t last = x.dims[static_cast<size_t>(axis_of(l.op, x.rank()))] - 1;
@@ -141,8 +141,8 @@ OpDef arg_reduction(const std::string& name, const char* doc, uint32_t kind) {
                 sample("%x: i64[3,5]", name + "(%x) {axis = 0, keepdims = false, select_last = true}")});
 }
 
-/// A reduction that others make up; `body` gets the widened operand and the axes. The result is kept-dims
-/// first, then reshaped, so that a body may subtract one.
+/// A reduction composed of others; `body` gets the widened operand and the axes. It keeps the dims, so that
+/// it can subtract a result; they are removed at the end.
 using Compose = Value (*)(Graph& g, Value x, const Dims& axes);
 OpDef composite(const char* name, const char* doc, int classes, Compose body) {
   return reduction_def(name, doc, classes)
@@ -158,7 +158,7 @@ Value square_sum(Graph& g, Value x, const Dims& axes) {
   return reduce(g, "reduce_sum", g.make("mul", {x, x}), axes);
 }
 
-/// log(sum(exp(x))) shifted by the maximum, where that is finite, so that nothing overflows.
+/// log(sum(exp(x))), shifted by the maximum if that is finite, so that nothing overflows.
 Value log_sum_exp(Graph& g, Value x, const Dims& axes) {
   Value top = reduce(g, "reduce_max", x, axes);
   top = g.make("where", {g.make("isinf", {top}), g.scalar(x.dtype(), 0), top});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Resampling, one axis after the other. Which elements each result element reads, and with what weights,
-// depends on shapes and attributes only, so the decomposition works it out and writes it down as
-// constants.
+// Resampling, one axis after the other. The elements that each result element reads, and their weights,
+// depend only on shapes and attributes, so the decomposition computes them and stores them as constants.
 #include <algorithm>
 #include <cmath>
 
@@ -12,25 +11,25 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-/// An exact position or scale; den > 0. With the bounds below, no numerator or denominator exceeds 2^121.
+/// An exact position or scale; den > 0. With the bounds below, numerators and denominators stay below 2^121.
 struct Ratio {
   Wide num, den;
 };
-constexpr int64_t largest_dim = large >> 8;  // 2^32, of what is resampled
+constexpr int64_t largest_dim = large >> 8;  // 2^32, for resampled dims
 constexpr double largest_scale = 0x1p32, smallest_scale = 0x1p-32;
 
 Wide floor_of(Ratio x) { return x.num / x.den - (x.num % x.den < 0); }
 Wide ceil_of(Ratio x) { return -floor_of({-x.num, x.den}); }
 
-/// What one axis of the result reads: `taps` positions and weights for each element.
+/// The elements that one axis of the result reads: `taps` positions and weights per element.
 struct AxisPlan {
   size_t taps = 1;
   std::vector<int64_t> positions;  ///< [tap][element]
-  std::vector<double> weights;     ///< [tap][element]; none of them: all are 1
-  std::vector<uint8_t> inside;     ///< [element]: whether it is no extrapolation
-  bool averages = true;            ///< the weights of each element sum to 1, but for rounding
+  std::vector<double> weights;     ///< [tap][element]; empty: all are 1
+  std::vector<uint8_t> inside;     ///< [element]: false for extrapolated ones
+  bool averages = true;            ///< the weights of each element sum to 1, except for rounding
 };
-constexpr int64_t most_positions = int64_t{1} << 28;  // of an axis: they are written down, 16 bytes each
+constexpr int64_t most_positions = int64_t{1} << 28;  // per axis; they are stored as constants, 16 bytes each
 
 enum Mode : size_t { mode_nearest, mode_linear, mode_cubic };
 size_t mode_of(const Instance& op) { return choice(op, "mode", {"nearest", "linear", "cubic"}); }
@@ -46,16 +45,17 @@ size_t rounding_of(const Instance& op) {
   return choice(op, "nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
 }
 
-/// The part of an axis that tf_crop_and_resize resamples, in parts of its length times `region_step`. The
-/// whole elsewhere.
+/// The part of an axis that tf_crop_and_resize resamples, in units of its length times `region_step`; the
+/// whole axis in other modes.
 struct Region {
   int64_t from, to;
 };
 constexpr int64_t region_step = int64_t{1} << 48;
 constexpr double largest_region = 256;
 
-/// The scale of an axis. A number that is the ratio of the sizes, rounded to f32 or f64, is that ratio:
-/// models name scales in f32, which holds few ratios exactly. Any other number is taken as it is.
+/// The scale of an axis. A number that equals the ratio of the sizes, rounded to f32 or f64, stands for the
+/// exact ratio: models give scales in f32, which represents few ratios exactly. Any other number is taken
+/// literally.
 Ratio scale_of(double scale, int64_t in, int64_t out) {
   const auto from = static_cast<double>(in), to = static_cast<double>(out);
   if (scale == to / from || scale == static_cast<double>(static_cast<float>(to) / static_cast<float>(from)))
@@ -139,7 +139,7 @@ AxisPlan plan_axis(const Instance& op, size_t d, Region region) {
   return plan;
 }
 
-/// Elements of x along axis d at fixed positions: whole repetition and strided reading stay views.
+/// The elements of x along axis d at constant positions; repetition and strided reads stay views.
 Value select(Graph& g, Value x, size_t d, std::span<const int64_t> positions) {
   Dims dims = x.dims();
   auto out = static_cast<int64_t>(positions.size());
@@ -170,7 +170,7 @@ Value select(Graph& g, Value x, size_t d, std::span<const int64_t> positions) {
                 {attr("axis", static_cast<int64_t>(d))});
 }
 
-/// `numbers` as a constant of `dtype` that lies along axis d and broadcasts over the others.
+/// `numbers` as a constant of `dtype` along axis d, which broadcasts over the other axes.
 Value along_axis(Graph& g, std::span<const double> numbers, DType dtype, size_t d, size_t rank) {
   Dims shape(rank, 1);
   shape[d] = static_cast<int64_t>(numbers.size());
@@ -183,7 +183,7 @@ Value along_axis(Graph& g, std::span<const double> numbers, DType dtype, size_t 
   return g.literal({dtype, shape}, data.data());
 }
 
-/// Where all that an element reads is one number, the element is that number: rounded weights need not sum to
+/// If all elements that are read equal one number, the result is that number: rounded weights need not sum to
 /// 1, and integers truncate.
 Value resample(Graph& g, Value x, size_t d, const AxisPlan& plan) {
   if (plan.weights.empty()) return select(g, x, d, plan.positions);
@@ -210,7 +210,7 @@ Value resample(Graph& g, Value x, size_t d, const AxisPlan& plan) {
   return result ? result : select(g, x, d, {plan.positions.data(), count});
 }
 
-/// The region of interest of each dim: operand 1, a constant of 2 * rank numbers, starts first.
+/// The region of interest of each dim: operand 1, a constant with 2 * rank numbers, starts first.
 std::vector<Region> regions_of(const Instance& op, size_t rank) {
   std::vector<Region> regions(rank, Region{0, region_step});
   if (coordinates_of(op) != crop_and_resize) return regions;
@@ -244,7 +244,7 @@ std::vector<Value> decompose_resize(Graph& g, const Instance& op, std::span<cons
   auto result = op.result(0);
   auto regions = regions_of(op, x.rank());
   bool moves_only = mode_of(op) == mode_nearest;
-  // Weighted sums of integers are done in a float that holds them, up to 53 bits, and truncate.
+  // Weighted sums of integers use a float that represents them, up to 53 bits, and truncate.
   DType work = moves_only              ? x.dtype
                : is_float(x.dtype)     ? compute_type(x.dtype)
                : bits_of(x.dtype) > 16 ? f64

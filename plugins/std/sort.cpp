@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sorting along an axis, and the first elements of what sorting would give. An element is sorted as one i64: above, what stands for its
-// value, below, its number in the row, so that no two are equal and the order of equal values follows. All is made of maps, reductions and
-// loops that carry a number, which every device has.
+// Sorting along an axis, and its first elements (top-k). An element is sorted as one i64: the upper half is
+// an order-preserving key of its value, the lower half its number in the row. All keys are therefore
+// different, and equal values keep their order. The statements are maps, reductions and loops with one
+// carried number, which every device supports.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -14,17 +15,19 @@ namespace {
 constexpr uint64_t number_bits = 32, number_mask = (uint64_t{1} << number_bits) - 1;
 constexpr uint64_t sign = uint64_t{1} << 63;
 
-// By what sorting takes on two cores of Zen 4.
-constexpr int64_t candidates = 256;  // among which the few that are kept are looked for
-constexpr int64_t least_part = 4;    // elements of which the first one stands for all
-// Pairs of elements, and of elements and places, that are compared: so rows are sorted in which there are no more, candidates among them.
+// The constants are tuned on two cores of Zen 4.
+constexpr int64_t candidates = 256;  // number of candidates among which few kept elements are searched
+constexpr int64_t least_part = 4;    // minimum elements of a part that is represented by its first one
+// Maximum number of comparisons between pairs of elements. Rows with at most so many are sorted by rank, and
+// candidate sets always are.
 constexpr int64_t most_compared = candidates * (candidates + candidates / least_part);
-constexpr int64_t run = 64;    // elements of what is merged first
-constexpr int64_t piece = 32;  // of a merged run: one loop's
+constexpr int64_t run = 64;    // elements of the first sorted runs
+constexpr int64_t piece = 32;  // elements of a merged run that one loop computes
 
 constexpr int64_t parts_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
-/// The statements of one op. Buffers between them have the rows' dims and one more, of elements; of several runs, one after the other.
+/// Emits the statements of one op. Buffers between them have the dims of the rows, and a last dim of
+/// elements, in which several runs follow each other.
 class Sorter {
  public:
   Sorter(Lowering& l, bool descending)
@@ -37,12 +40,12 @@ class Sorter {
     rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(axis_));
   }
 
-  /// The elements that come first, as many as the results hold, and their numbers.
+  /// Computes the first elements, as many as the results hold, and their numbers.
   void lower() {
     const int64_t kept = l_.result().type.dims[axis_];
     std::optional<BufferRef> order, sorted;
     if (l_.result().type.elements() > 0) {
-      // By the lower half of a wide value, then, equal ones as they are, by the upper half.
+      // Radix order: sort by the lower half of a wide value first, then stably by the upper half.
       if (bits_of(x_.dtype) == 64) order = first(keys(true, {}), length_);
       sorted = first(keys(false, order), kept);
     }
@@ -64,7 +67,7 @@ class Sorter {
   struct Point {
     Indices row, own;
   };
-  /// Loops over the rows and others of one's own.
+  /// Begins loops over the rows, and over further variables.
   Point begin(std::initializer_list<int64_t> parallel, std::initializer_list<int64_t> reduction = {},
               std::initializer_list<int64_t> serial = {}) {
     Dims extents = rows_;
@@ -90,7 +93,7 @@ class Sorter {
 
   Val bits(uint64_t value) { return l_.constant_bits(i64, value); }
   Val number_of(Val element) { return element & bits(number_mask); }
-  /// The number in x of what lies at `i`, which may count elements in an order of theirs.
+  /// The number in x of the element at `i`. With `order`, the elements count positions in that order.
   Val number_at(const BufferRef& elements, Indices i, const std::optional<BufferRef>& order) {
     const Val number = number_of(l_.load(elements, i));
     if (!order) return number;
@@ -98,7 +101,7 @@ class Sorter {
     return number_of(l_.load(*order, i));
   }
 
-  /// What is sorted in place of a value: an i64 of that order, of a narrow value only its upper half.
+  /// The sort key of a value: an i64 with the same order; for narrow values only its upper half is used.
   Val order_of(Val x) {
     Val key = x;
     if (is_float(x.dtype())) {
@@ -107,7 +110,7 @@ class Sorter {
       const Val most = l_.constant_bits(whole, (uint64_t{1} << (bits_of(whole) - 1)) - 1);
       key = l_.bitcast(x, whole);
       key = where(key < 0.0, key ^ most, key);
-      key = where(x == 0.0, l_.constant(whole, 0), key);  // of either sign
+      key = where(x == 0.0, l_.constant(whole, 0), key);  // zeros of both signs are equal
       key = where(isnan(x), most, key);
     }
     if (x_.dtype == u64) key = key ^ l_.constant_bits(u64, sign);
@@ -116,9 +119,9 @@ class Sorter {
     if (bits_of(x_.dtype) < 64) key = l_.prim(Prim::shl_, key, bits(number_bits));
     return descending_ ? !key : key;
   }
-  /// An element of the upper half of `key` and its number.
+  /// Combines the upper half of `key` with the element's number.
   Val element(Val key, Val number) { return (key & bits(~number_mask)) | number; }
-  /// The row's elements, by the upper half of what stands for them or by the lower one.
+  /// The elements of the row, keyed by the upper half of their sort key, or by the lower half.
   BufferRef keys(bool by_lower, const std::optional<BufferRef>& order) {
     const auto made = buffer(length_);
     const auto point = begin({length_});
@@ -133,7 +136,7 @@ class Sorter {
     return made;
   }
 
-  /// What lies at `place`; beyond the end, what goes after everything.
+  /// The element at `place`; past the end, one that sorts after all others.
   Val load(const BufferRef& elements, const Point& point, Idx place, bool may_leave) {
     if (!may_leave) return l_.load(elements, at(point, place));
     const Val number = l_.value(place);
@@ -149,8 +152,9 @@ class Sorter {
     return made;
   }
 
-  /// The first `kept` elements in order. Each of `elements` is the first one of `stride` of the row. Where few are kept, they are in the
-  /// parts of which the first elements come first: of n elements and parts of m, n / m of these are looked through, and then kept * m.
+  /// The first `kept` elements in order; each of `elements` represents `stride` elements of the row. If few
+  /// are kept, only parts whose minima come first can contain them: of n elements in parts of m, compare the
+  /// n / m minima first, and then kept * m elements.
   BufferRef first(const BufferRef& elements, int64_t kept, int64_t stride = 1) {
     const int64_t count = count_of(elements);
     if (kept == 1) return least(elements, count);
@@ -161,7 +165,7 @@ class Sorter {
     return in_order(parts(elements, best, part, stride), kept);
   }
   static bool is_short(int64_t count, int64_t kept) { return count <= most_compared / (count + kept); }
-  /// The same, by sorting.
+  /// The same by sorting all elements.
   BufferRef in_order(const BufferRef& elements, int64_t kept) {
     const int64_t count = count_of(elements);
     if (is_short(count, kept)) return by_rank(elements, count, kept);
@@ -176,8 +180,8 @@ class Sorter {
     return sorted;
   }
 
-  /// Of each run of `length` elements the first `kept`: what goes before an element is counted, then each place takes the element of which
-  /// that is its number.
+  /// The first `kept` of each run of `length` elements. The rank of an element is the number of smaller
+  /// elements; each position then takes the element of its rank.
   BufferRef by_rank(const BufferRef& elements, int64_t length, int64_t kept) {
     const int64_t runs = count_of(elements) / length;
     const auto ranks = buffer(count_of(elements)), sorted = buffer(runs * kept);
@@ -196,7 +200,7 @@ class Sorter {
     return sorted;
   }
 
-  /// The first element of each `part` ones.
+  /// The minimum of each `part` elements.
   BufferRef least(const BufferRef& elements, int64_t part) {
     const int64_t parts = parts_of(count_of(elements), part);
     const auto made = buffer(parts);
@@ -207,7 +211,7 @@ class Sorter {
     l_.end();
     return made;
   }
-  /// The parts that begin with the elements `best`.
+  /// The parts whose minima are the elements `best`.
   BufferRef parts(const BufferRef& elements, const BufferRef& best, int64_t part, int64_t stride) {
     const auto made = buffer(count_of(best) * part);
     const auto point = begin({count_of(best), part});
@@ -220,13 +224,14 @@ class Sorter {
     return made;
   }
 
-  /// Sorted runs of `length`, two at a time, each pair's first `kept`. Where the pieces of what is merged begin in both runs is found by
-  /// bisection; then each piece is merged by itself (Odeh, Green, Mwassi, Shmueli and Birk, "Merge path", 2012).
+  /// Merges sorted runs of `length` in pairs and keeps the first `kept` of each pair. The starts of each
+  /// chunk of the output in both runs are found by bisection, and each chunk is merged independently (Odeh,
+  /// Green, Mwassi, Shmueli and Birk, "Merge path", 2012).
   BufferRef merged(const BufferRef& elements, int64_t length, int64_t kept) {
     const int64_t runs = count_of(elements) / length, pairs = parts_of(runs, 2);
     const int64_t size = std::min(piece, kept), pieces = parts_of(kept, size);
     const auto starts = buffer(pairs * pieces), made = buffer(pairs * kept);
-    // Element `place` of the pair's first or second run; the last pair may have no second one.
+    // Element `place` of the pair's first or second run; the last pair may lack a second run.
     const auto load_of = [&](const Point& point, int64_t second, Val place, Val inside) {
       const Idx number = point.own[0] * 2 + second;
       const Idx from = number * length + l_.indirect(place, length, FE_INDIRECT_CLAMP);
@@ -273,7 +278,7 @@ class Sorter {
   const bool descending_;
 };
 
-/// Graphs of the op alone, each of an operand and attributes.
+/// Graphs of the op alone, one per operand and attributes.
 std::vector<std::string> samples_of(const std::string& name,
                                     std::initializer_list<std::pair<const char*, const char*>> cases) {
   std::vector<std::string> samples;
@@ -283,7 +288,7 @@ std::vector<std::string> samples_of(const std::string& name,
   return samples;
 }
 
-/// x, whose elements along the axis are to have numbers of 32 bits.
+/// The type of x; its elements along the axis must have 32-bit numbers.
 TensorType sorted_type(const Instance& op) {
   auto x = typed(op, 0, any_class);
   const int64_t length = x.dims[static_cast<size_t>(axis_of(op, x.rank()))];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Views: ops that move elements and compute nothing. Each is one load at a mapped index, so that it becomes
-// part of what reads it.
+// Views: ops that move elements and compute nothing. Each is one load at a mapped index, so that it is fused
+// with its readers.
 #include <algorithm>
 
 #include "common.h"
@@ -29,7 +29,7 @@ OpDef reshape_op() {
       .lower([](Lowering& l) {
         auto dims = l.op.operand(0).dims;
         l.map(0, [&](const Indices& i) {
-          // The position in row-major order, then taken apart by the operand's dims.
+          // Compute the position in row-major order, and split it by the operand's dims.
           Idx linear = l.constant_index(0);
           for (size_t d = 0; d < i.size(); ++d) linear = linear * l.result().type.dims[d] + i[d];
           Indices at(dims.size(), l.constant_index(0));
@@ -111,7 +111,7 @@ OpDef slice_op() {
         auto strides = integers(op, "strides", x.rank(), -large, large);
         for (size_t d = 0; d < x.rank(); ++d) {
           if (sizes[d] == 0) continue;
-          // How many steps stay within the dim.
+          // The number of steps within the dim.
           int64_t reach = strides[d] > 0   ? (x.dims[d] - 1 - starts[d]) / strides[d]
                           : strides[d] < 0 ? starts[d] / -strides[d]
                                            : large;
@@ -133,7 +133,7 @@ OpDef slice_op() {
                 sample("%x: f32[6,5]", "slice(%x) {starts = [0, 0], sizes = [0, 5], strides = [1, 1]}")});
 }
 
-/// sizes[0] elements along the axis go to the first result, and so on.
+/// The first result takes sizes[0] elements along the axis, and so on.
 std::vector<TensorType> split_types(const Instance& op) {
   auto x = op.operand(0);
   auto axis = static_cast<size_t>(axis_of(op, x.rank()));

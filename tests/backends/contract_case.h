@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A contract kernel on guarded memory, held to the interpreter.
+// Runs a contract kernel on guarded memory and compares it with the interpreter.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,10 +24,10 @@ inline double tolerance(DType dtype, int64_t depth) {
   return dtype == f64 ? 1e-14 * scale : dtype == f32 ? 4e-7 * scale : dtype == f16 ? 2e-3 : 1.2e-2;
 }
 
-/// A kernel, its data, and what the interpreter makes of them.
+/// A kernel, its data, and the interpreter's results.
 class Case {
  public:
-  /// `change`: what else is written into the first buffer, the image of a convolution.
+  /// `change`: modifies the first buffer, the image of a convolution.
   explicit Case(const kernel_test::Builder& built, const std::function<void(DType, char*)>& change = {})
       : kernel_(built.kernel) {
     std::mt19937 random(7);
@@ -48,9 +48,9 @@ class Case {
       if (var.kind == loop::VarKind::reduction) depth_ *= var.extent;
   }
 
-  /// `winograd`: of the candidate with tiles of results.
+  /// `winograd`: tests the candidate with Winograd blocks.
   void check(const emitter::Target& target, bool packed, bool winograd = false) const {
-    const emitter::ContractConfig config{.winograd = winograd};
+    const emitter::GemmConfig config{.winograd = winograd};
     loop::Kernel kernel = kernel_;
     std::vector<std::unique_ptr<kernel_test::Guarded>> memory;
     std::vector<char*> data;
@@ -65,7 +65,7 @@ class Case {
         loop::Packing packing;
         auto bytes = kernel_test::pack(layout, kernel.buffers[layout.buffer], data[layout.buffer], packing,
                                        kernel.pool);
-        // The emitter may count on the alignment of the base.
+        // The emitter may rely on the alignment of the base address.
         bytes.resize((bytes.size() + 63) / 64 * 64);
         memory.push_back(std::make_unique<kernel_test::Guarded>(bytes.size()));
         std::copy(bytes.begin(), bytes.end(), memory.back()->data);
@@ -79,9 +79,9 @@ class Case {
     for (size_t b = 0; b < kernel.buffers.size(); ++b)
       if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) arguments.push_back(actual[b]);
 
-    ASSERT_TRUE(emitter::can_emit_contract(target, kernel, config));
+    ASSERT_TRUE(emitter::can_emit_gemm(target, kernel, config));
     auto compiled = compile(target, kernel, false, config);
-    // Workers whose workspace holds NaN, with the tasks in three ranges, the last first.
+    // Workers whose workspace holds NaN run the tasks in three ranges, the last one first.
     const int64_t tasks = compiled.tasks;
     const int64_t cuts[] = {0, tasks / 3, tasks / 2, tasks};
     for (int range = 2; range >= 0; --range) {
@@ -96,7 +96,7 @@ class Case {
         compare(kernel.buffers[b], expected_[b].data(), data[b]);
   }
 
-  /// Of results [height][width][channels] those at most two positions from here may be something else than numbers.
+  /// In results [height][width][channels], those at most two positions away from here need not be numbers.
   void let_spread(int64_t y, int64_t x, int64_t width, int64_t channels) {
     may_spread_ = [=](int64_t e) {
       const int64_t position = e / channels;

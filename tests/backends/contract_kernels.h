@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "ferrite/analysis/loop_check.hpp"
 #include "ferrite/emitter/contract.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/machine.h"
-#include "ferrite/analysis/loop_check.hpp"
 #include "kernel_builder.h"
 #include "target.h"
 
@@ -32,7 +32,7 @@ using index::Expr;
 using loop::none;
 using loop::OpId;
 
-/// This machine, or one of its narrower relatives.
+/// This machine, or a lower level of its architecture.
 inline emitter::Target host_target(const std::string& level = "native") {
   emitter::Target target;
   target.triple = llvm::sys::getProcessTriple();
@@ -53,25 +53,25 @@ inline emitter::Target host_target(const std::string& level = "native") {
   target.fused_multiply_add = middle;
   target.rounding = middle;
   target.half_conversion = middle;
-  target.matrix_tiles = wide && features.lookup("amx-bf16") && cpu::allow_matrix_tiles();
+  target.amx = wide && features.lookup("amx-bf16") && cpu::allow_amx();
   target.l1_bytes = 48 << 10;
   target.l2_bytes = 2 << 20;
   return target;
 }
 
-/// The layouts of the emitter's own choice, or of tiles of results; none where it does not handle the kernel.
+/// The layouts of the emitter's own choice, or of Winograd blocks; empty if the kernel is not handled.
 inline std::vector<emitter::OperandLayout> wanted_layouts(const emitter::Target& target,
                                                           const loop::Kernel& kernel, bool winograd = false) {
-  for (const auto& option : emitter::contract_options(target, kernel, winograd))
+  for (const auto& option : emitter::gemm_options(target, kernel, winograd))
     if (option.config.winograd == winograd) return option.layouts;
   return {};
 }
 
-/// Writes a kernel of one contract statement, and maps after it.
+/// Builds a kernel with one contract statement, followed by maps.
 class Builder : public kernel_test::Builder {
  public:
-  /// A local buffer has one value.
-  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): the same with what contractions have in common
+  /// A local buffer holds one value.
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): adds defaults for contractions
   loop::BufferId buffer(DType dtype, uint32_t kind, std::vector<int64_t> dims,
                         std::vector<int64_t> strides = {}, int64_t offset = 0) {
     if (kind == FE_BUFFER_LOCAL) strides.assign(dims.size(), 0);
@@ -98,7 +98,7 @@ inline void write(DType dtype, char* data, int64_t element, double value) {
 }
 
 /// Evaluates the kernel point by point in double precision. `data` has a pointer for each non-local buffer;
-/// locals get one value.
+/// locals hold one value.
 class Interpreter {
  public:
   Interpreter(loop::Kernel& kernel, std::vector<char*> data)
@@ -128,7 +128,7 @@ class Interpreter {
       reduce(statement, finish, value, statement.parallel_count(), sum);
       reduced_ = sum;
     }
-    // What the stores need, the sum being known.
+    // The operations that the stores need once the sum is known.
     std::vector<bool> needed(value.size());
     for (const auto& store : statement.stores) needed[store.value] = true;
     for (size_t k = value.size(); k-- > 0;)
@@ -210,7 +210,7 @@ class Interpreter {
 
 using Entry = void (*)(void* const*, int64_t, int64_t, int64_t, char*, int64_t*);
 
-/// A compiled kernel; runs in the calling thread.
+/// A compiled kernel that runs in the calling thread.
 struct Compiled {
   std::unique_ptr<llvm::orc::LLJIT> jit;
   Entry entry = nullptr;
@@ -221,11 +221,11 @@ struct Compiled {
 };
 
 inline Compiled compile(const emitter::Target& target, loop::Kernel kernel, bool keep_text = false,
-                        const emitter::ContractConfig& config = {}) {
+                        const emitter::GemmConfig& config = {}) {
   static const bool ready = !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
   if (!ready) throw std::runtime_error("LLVM has no target for this machine");
   Compiled compiled;
-  const auto start = std::clock();  // of the process: the machine may be busy
+  const auto start = std::clock();  // CPU time of the process: the machine may be busy
   llvm::LLVMContext context;
   emitter::Machines machines;
   emitter::Machine machine(machines, target);

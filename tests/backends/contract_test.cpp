@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Contract kernels against a naive loop in double precision. Every buffer ends at a page that cannot be
-// touched.
+// Contract kernels against a naive loop in double precision. Every buffer ends at an inaccessible page.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -32,7 +31,7 @@ struct Gemm {
   bool transpose_a = false, transpose_b = false, constant_b = true, shared_b = false;
   DType dtype = f32;
   enum Epilogue { plain, bias_relu, residual, gelu } epilogue = plain;
-  bool heads = false;  // output [m, heads of 8]
+  bool heads = false;  // output is [m, heads of 8]
 };
 
 Builder gemm(const Gemm& shape) {
@@ -106,7 +105,7 @@ TEST(Contract, TransposedAndBatched) {
         }
 }
 
-/// Several passes over the depth, the last one shorter; operands whose steps lie far apart.
+/// Several passes over the depth, the last one shorter; operands with large strides along the depth.
 TEST(Contract, DeepProductsOnASmallCache) {
   constexpr int64_t l2_bytes = 32 << 10;
   for (int64_t k : {512, 700})
@@ -134,13 +133,13 @@ TEST(Contract, DeepProductsOnASmallCache) {
   check(gemm({.m = 50, .n = 530, .k = 390, .constant_b = false, .dtype = bf16}), {"native", "sse"}, l2_bytes);
 }
 
-/// Panels of columns that come from memory are asked for: while the ones before them are multiplied, where there are blocks of rows enough;
-/// by a block that is alone a few kilobytes ahead.
+/// Panels of columns that come from memory are prefetched: while the previous panel is multiplied if there
+/// are enough row blocks; a few kilobytes ahead for a single block.
 TEST(Contract, PanelsFromMemoryAreAskedFor) {
   const auto asks = [](int64_t m, int64_t l2_bytes) {
     auto target = host_target();
     target.l2_bytes = l2_bytes;
-    auto kernel = gemm({.m = m, .n = 256, .k = 96}).kernel;  // columns of 96 KiB
+    auto kernel = gemm({.m = m, .n = 256, .k = 96}).kernel;  // 96 KiB of columns
     const auto layouts = wanted_layouts(target, kernel);
     EXPECT_EQ(layouts.size(), 1u);
     for (const auto& layout : layouts) {
@@ -166,7 +165,7 @@ TEST(Contract, PanelsFromMemoryAreAskedFor) {
           {"native", "avx2", "sse"}, 64 << 10);
 }
 
-/// What is read with far steps is packed, panel by panel, though one pass over the depth does.
+/// Operands with large strides are packed panel by panel even if one pass over the depth suffices.
 TEST(Contract, FarApartOperandsOnASmallCache) {
   for (int64_t n : {256, 270}) {
     check(gemm({.m = 40, .n = n, .k = 70, .constant_b = false}), {"native", "avx2", "sse"}, 32 << 10);
@@ -175,7 +174,7 @@ TEST(Contract, FarApartOperandsOnASmallCache) {
   }
 }
 
-/// Rows whole pages apart are packed where columns are many: their lines would meet in one set of the cache.
+/// Rows whole pages apart are packed if there are many columns: their lines would map to one cache set.
 TEST(Contract, RowsPagesApart) {
   const auto shape = [](int64_t n, int64_t k) {
     return gemm({.m = 40, .n = n, .k = k, .constant_b = false, .dtype = f64, .epilogue = Gemm::bias_relu});
@@ -188,8 +187,8 @@ TEST(Contract, RowsPagesApart) {
   EXPECT_LE(workspace(260, 512), workspace(260, 520));
 }
 
-/// Rows too few to repay packing: dot products along the depth where the columns lie transposed, long runs where their steps lie far apart.
-/// Memory ends behind each operand, so that nothing is read beyond it.
+/// Too few rows to amortise packing: dot products along the depth if the columns are transposed, long runs if
+/// their depth steps are far apart. Memory ends after each operand, so that reads past it fail.
 TEST(Contract, FewRowsInPlace) {
   const std::vector<std::string> all{"native", "avx2", "sse"}, converting{"native", "avx2"};
   for (const auto dtype : {f32, f64, bf16, f16})
@@ -215,8 +214,8 @@ TEST(Contract, EmptyDepthGivesTheFinishOfZero) {
 }
 
 TEST(Contract, NoRowsOrColumnsIsDeclined) {
-  EXPECT_FALSE(emitter::can_emit_contract(host_target(), gemm({.m = 0, .n = 20, .k = 5}).kernel));
-  EXPECT_FALSE(emitter::can_emit_contract(host_target(), gemm({.m = 5, .n = 0, .k = 5}).kernel));
+  EXPECT_FALSE(emitter::can_emit_gemm(host_target(), gemm({.m = 0, .n = 20, .k = 5}).kernel));
+  EXPECT_FALSE(emitter::can_emit_gemm(host_target(), gemm({.m = 5, .n = 0, .k = 5}).kernel));
 }
 
 TEST(Contract, Epilogues) {
@@ -240,7 +239,8 @@ TEST(Contract, ElementTypes) {
       }
 }
 
-/// Depths and packings that machines with matrix tiles multiply by tiles; elsewhere they are products like others.
+/// Depths and packings that machines with AMX multiply in tile registers; on other machines they are ordinary
+/// products.
 TEST(Contract, Bf16OfWholeTiles) {
   for (int64_t m : {8, 19, 32, 77})
     for (int64_t n : {5, 16, 43, 96})
@@ -252,8 +252,8 @@ TEST(Contract, Bf16OfWholeTiles) {
   check(gemm({.batch = 2, .m = 40, .n = 50, .k = 64, .dtype = bf16, .epilogue = Gemm::residual}), {"native"});
 }
 
-/// An operand that is computed of what is stored: scaled, moved, or only cast. Parameters are one number, or lie along the rows
-/// (of the columns: the columns) or along the depth.
+/// An operand that is computed from stored values: scaled, moved, or only cast. Parameters are one number, or
+/// lie along the rows (for the columns: the columns) or along the depth.
 struct Stored {
   enum Along { nothing, tensor, own, depth } along = nothing;
   DType dtype = f32;
@@ -316,7 +316,8 @@ TEST(Contract, ComputedOperands) {
       }
 }
 
-/// Whole vectors and panels, a row more than a block, less than a vector, several tasks and several passes over the depth.
+/// Whole vectors and panels, one row more than a block, less than a vector, several tasks, and several passes
+/// over the depth.
 TEST(Contract, ComputedOperandsOfOtherSizes) {
   const Stored scaled{Stored::own, i8, false}, transposed{Stored::tensor, u8, true},
       half{Stored::nothing, f16, false}, brain{Stored::nothing, bf16, true};
@@ -383,8 +384,8 @@ TEST(Contract, ConvolutionsOfOtherOrders) {
   }
 }
 
-/// Windows whose positions machines with matrix tiles copy as they are stored and multiply by tiles: of a line more, fewer and as many
-/// results as a tile has rows, with lines of padding and without.
+/// Windows whose positions machines with AMX copy unchanged and multiply in tile registers: lines with one
+/// result more, fewer results and as many results as a tile has rows, with and without padding lines.
 TEST(Contract, Bf16ConvolutionsOfWholeTiles) {
   const Conv shapes[] = {
       {.dtype = bf16, .channels = 32, .filters = 16, .height = 9, .width = 16},
@@ -406,7 +407,7 @@ TEST(Contract, Bf16ConvolutionsOfWholeTiles) {
     }
 }
 
-/// Against the bound of other convolutions.
+/// Uses the same error bound as other convolutions.
 void check_tiles(Conv shape, int64_t l2_bytes) {
   shape.channels_last = true;
   const Case one(conv(shape));
@@ -437,11 +438,11 @@ TEST(Contract, ConvolutionsByTiles) {
     check_tiles(shape, 1 << 20);
     if (HasFatalFailure()) return;
   }
-  // A line of tiles does not stay in the cache.
+  // One line of Winograd blocks exceeds the cache.
   check_tiles({.channels = 16, .filters = 16, .height = 6, .width = 90}, 160 << 10);
 }
 
-/// What is no number, or infinite, reaches all that it reached without tiles, and at most a position further.
+/// NaN and infinity reach everything that they reach without Winograd blocks, and at most one position more.
 TEST(Contract, TilesSpreadWhatIsNotFinite) {
   constexpr int64_t height = 12, width = 10, channels = 16, filters = 24;
   const auto shape =
@@ -462,7 +463,7 @@ TEST(Contract, TilesSpreadWhatIsNotFinite) {
 TEST(Contract, WhatNoTilesAreForHasNone) {
   const Conv usual{.channels = 32, .filters = 32, .height = 14, .width = 14, .channels_last = true};
   const auto has_tiles = [](const Conv& shape) {
-    const auto options = emitter::contract_options(host_target("native"), conv(shape).kernel, true);
+    const auto options = emitter::gemm_options(host_target("native"), conv(shape).kernel, true);
     return !options.empty() && options.back().config.winograd;
   };
   EXPECT_TRUE(has_tiles(usual));
@@ -481,12 +482,12 @@ TEST(Contract, WhatNoTilesAreForHasNone) {
   EXPECT_FALSE(other([](Conv& shape) { shape.weights = FE_BUFFER_INPUT; }));
 }
 
-/// Many channels repay what is done on the way in and out, few do not.
+/// Many channels amortise the input and output transforms; few do not.
 TEST(Contract, TilesPayWithManyChannels) {
   const auto time = [](int64_t channels) {
     const Conv shape{
         .channels = channels, .filters = channels, .height = 28, .width = 28, .channels_last = true};
-    const auto options = emitter::contract_options(host_target("native"), conv(shape).kernel, true);
+    const auto options = emitter::gemm_options(host_target("native"), conv(shape).kernel, true);
     return options.back().config.winograd ? options.back().time : 2;
   };
   EXPECT_LT(time(128), 0.7);
@@ -497,7 +498,7 @@ TEST(Contract, TilesPayWithManyChannels) {
 TEST(Contract, WhatIsNotOursIsDeclined) {
   auto target = host_target();
   auto depthwise = conv({.channels = 8, .filters = 8, .groups = 8});
-  EXPECT_FALSE(emitter::can_emit_contract(target, depthwise.kernel));
+  EXPECT_FALSE(emitter::can_emit_gemm(target, depthwise.kernel));
   EXPECT_TRUE(wanted_layouts(target, depthwise.kernel).empty());
   Builder integers;
   auto x = integers.buffer(i32, FE_BUFFER_INPUT, {8, 8}), y = integers.buffer(i32, FE_BUFFER_INPUT, {8, 8});
@@ -505,17 +506,17 @@ TEST(Contract, WhatIsNotOursIsDeclined) {
   auto v = integers.begin(FE_STATEMENT_CONTRACT, {8, 8}, {8});
   integers.store(z, {v[0], v[1]},
                  integers.contract(integers.load(x, {v[0], v[2]}), integers.load(y, {v[2], v[1]})));
-  EXPECT_FALSE(emitter::can_emit_contract(target, integers.kernel));
-  // A layout that was not asked for.
+  EXPECT_FALSE(emitter::can_emit_gemm(target, integers.kernel));
+  // A layout that was not requested.
   auto foreign = gemm({.m = 8, .n = 32, .k = 8});
   loop::Packing packing;
   packing.dims = {1, 8, 32, 1};
   foreign.kernel.buffers[1].packing = packing;
   foreign.kernel.buffers[1].strides.clear();
-  EXPECT_FALSE(emitter::can_emit_contract(target, foreign.kernel));
+  EXPECT_FALSE(emitter::can_emit_gemm(target, foreign.kernel));
 }
 
-/// Heads split off the columns, and gathered again as the depth of the next product.
+/// The columns are split into heads, and the heads are gathered again as the depth of the next product.
 TEST(Contract, SplitHeads) {
   Builder split;
   auto x = split.buffer(f32, FE_BUFFER_INPUT, {2, 12, 40});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Convolutions for tests of backends.
+// Convolutions for the tests of backends.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct Conv {
   int64_t batch = 1, channels = 3, filters = 4, height = 9, width = 11, kernel = 3, stride = 1, dilation = 1,
           pad = 1, groups = 1;
   bool channels_last = false;
-  bool output_last = false;  // channels last in the output alone
-  bool flipped = false;      // the kernel runs backwards, as in a gradient
+  bool output_last = false;  // only the output is channels-last
+  bool flipped = false;      // the kernel is traversed backwards, as in a gradient
   bool then_map = false;     // a second statement adds a residual
   uint32_t weights = FE_BUFFER_CONSTANT;
 };
@@ -40,7 +40,7 @@ inline Builder conv(const Conv& shape) {
   auto residual =
       b.buffer(shape.dtype, FE_BUFFER_INPUT, order(output_last, shape.batch, shape.filters, oh, ow));
   const std::vector<int64_t> results = {shape.batch, shape.groups, per_group, oh, ow};
-  // One value at a time is kept between the statements.
+  // The local buffer holds one value at a time between the statements.
   auto local = b.buffer(shape.dtype, FE_BUFFER_LOCAL, results, std::vector<int64_t>(results.size()));
   b.kernel.shared = static_cast<uint32_t>(results.size());
   auto v = b.begin(FE_STATEMENT_CONTRACT, results, {in, shape.kernel, shape.kernel});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The CPU's provider and runtime through their tables of the plugin ABI, as a host uses them.
+// The CPU's provider and runtime through their plugin ABI tables, as a host uses them.
 #include <thread>
 
 #include "compiler.h"
@@ -12,7 +12,7 @@
 namespace ferrite::kernel_test {
 namespace {
 
-/// A host with three workers, each with its share of the range.
+/// A host with three workers, each of which gets a part of the range.
 fe_host make_host() {
   auto host = sized<fe_host>();
   host.parallel_for = [](void*, fe_call*, const fe_parallel_args* args, fe_none*) -> int32_t {

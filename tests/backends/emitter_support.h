@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The shared emitter as the backend of the kernel tests.
+// The shared emitter as a backend for the kernel tests.
 #pragma once
 
 #include <llvm/IR/Verifier.h>
@@ -25,7 +25,7 @@ inline std::vector<std::string> targets_of(const Options& options) {
   return targets;
 }
 
-/// Runs its tasks in two ranges, the second one first.
+/// Runs the tasks in two ranges, the second one first.
 inline Compiled compile(const loop::Kernel& kernel, const std::string& description) {
   auto target = cpu::parse_target(description);
   emitter::Machines machines;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The emitter passes what every backend must, vectorises, and compiles for other machines.
+// The emitter passes the tests of every backend, vectorises, and compiles for other machines.
 #include "emitter_support.h"
 #include "ferrite/emitter/rematerialise.h"
 #include "kernel_conformance.h"
@@ -14,14 +14,14 @@ TEST(Map, LoopAndMaskedTail) {
   EXPECT_GT(compiled.tasks, 4);
 }
 
-// ---- orders of memory
+// ---- memory orders
 
-/// Vectors are shuffled from those that lie there; masks are expanded where the machine loads by them.
+/// Strided reads are shuffled from contiguous vectors; masks are expanded if the machine has masked loads.
 TEST(Map, NoGatherOfElementsInSteps) {
   for (int64_t step : {2, 3, 4})
     for (bool times : {false, true}) {
       if (times && step == 3)
-        continue;  // where a vector begins within the repeats of an element depends on the vector
+        continue;  // the start of a vector within repeated elements depends on the vector
       Builder b;
       const int64_t n = 83;
       auto x = b.input(f32, {times ? (n - 1) / step + 1 : (n - 1) * step + 1}), out = b.output(f32, {n});
@@ -31,14 +31,14 @@ TEST(Map, NoGatherOfElementsInSteps) {
         const auto text = compile(b.kernel, description).text;
         EXPECT_EQ(text.find("masked.gather"), std::string::npos) << description;
         if (description.find("v2") != std::string::npos && step == 4 && !times)
-          continue;  // four vectors for the elements of one: as well one by one
+          continue;  // it takes four vectors for the elements of one, so gathering is as good
         EXPECT_NE(text.find("vector.body"), std::string::npos) << description;
         EXPECT_NE(text.find("shufflevector"), std::string::npos) << description;
       }
     }
 }
 
-/// This machine and its narrower relatives, with caches of other sizes.
+/// This machine and lower levels of its architecture, with other cache sizes.
 std::vector<std::string> with_caches(const std::string& caches) {
   auto descriptions = targets_of({});
   for (auto& description : descriptions) description += " " + caches;
@@ -92,7 +92,7 @@ TEST(Map, StreamingStores) {
     }
 }
 
-/// What is read again, added to or written in short pieces stays in the caches.
+/// Results that are read again, accumulated or written in short runs stay in the caches.
 TEST(Map, NoStreamingStores) {
   Builder again;
   auto x = again.input(f32, {40, 1024}), kept = again.output(f32, {40, 1024}), out = again.output(f32, {40});
@@ -120,7 +120,7 @@ TEST(Reduce, StripsOfRows) {
               {.special = kind == FE_REDUCE_MAX, .tolerance = 1e-4, .descriptions = descriptions});
         if (HasFatalFailure()) return;
       }
-  // Several reductions, a store at each element, and what follows the sums.
+  // Several reductions, a store at each element, and an epilogue.
   Builder b;
   auto x = b.input(f32, {3, 5, 21, 300}), weight = b.input(f32, {21}),
        squares = b.output(f32, {3, 5, 21, 300}), out = b.output(f32, {3, 300});
@@ -147,7 +147,7 @@ bool is_a_row_late(const Builder& built, const std::string& description) {
   return compile(built.kernel, description).text.find("row.late:") != std::string::npos;
 }
 
-/// Results that go past the caches are written beside the next row.
+/// Results that bypass the caches are interleaved with the next row.
 TEST(Rows, ResultsARowLate) {
   const auto descriptions = with_caches("last=1 l2=8192");
   for (int64_t n : {256, 1008, 1024}) {
@@ -164,8 +164,9 @@ TEST(Rows, ResultsARowLate) {
   check(softmax(1, 1024, f32), {.tolerance = 1e-5, .descriptions = descriptions});
 }
 
-/// Where operands that all rows share leave a late row no room in the first-level cache, results are written for several rows at once,
-/// behind what each of these needs. Rows that are left over are done one by one.
+/// If operands that all rows share leave no room for a delayed row in the first-level cache, results are
+/// written for several rows together, after the other statements of these rows. Remaining rows are processed
+/// one by one.
 TEST(Rows, ResultsOfSeveralRows) {
   constexpr int64_t n = 1024, row_bytes = 4 * n;
   const auto is_in_blocks = [](const Builder& built, const std::string& description) {
@@ -174,7 +175,7 @@ TEST(Rows, ResultsOfSeveralRows) {
   const auto with_l1 = [](int64_t bytes) {
     return with_caches("last=1 l2=16384 l1=" + std::to_string(bytes));
   };
-  // A row, the scale and the bias; a late row has the next one twice beside these.
+  // The cache fits a row, the scale and the bias; a delayed row would need the next row twice in addition.
   const auto descriptions = with_l1(3 * row_bytes);
   for (const int64_t rows : {1, 3, 4, 7, 13}) {
     SCOPED_TRACE(rows);
@@ -186,7 +187,7 @@ TEST(Rows, ResultsOfSeveralRows) {
   const auto norm = layer_norm(3, 4, n);
   EXPECT_TRUE(is_in_blocks(norm, descriptions[0]));
   EXPECT_FALSE(is_a_row_late(norm, descriptions[0]));
-  // The next rows are asked for by all three statements that read them.
+  // All three statements that read the next rows prefetch them.
   const auto text = compile(norm.kernel, descriptions[0]).text;
   const auto begin = text.find("\nblock.row:"), end = text.find("\nrow.end:", begin);
   ASSERT_NE(end, std::string::npos);
@@ -198,11 +199,11 @@ TEST(Rows, ResultsOfSeveralRows) {
   EXPECT_FALSE(is_in_blocks(norm, with_l1(5 * row_bytes)[0]));
   EXPECT_TRUE(is_a_row_late(norm, with_l1(5 * row_bytes)[0]));
   EXPECT_FALSE(is_in_blocks(norm, this_machine()));
-  // Rows that a LOCAL has for one row at a time are not kept for several.
+  // LOCAL rows that exist for one row at a time are not kept for several rows.
   EXPECT_FALSE(is_in_blocks(softmax(8, n, f32), descriptions[0]));
 }
 
-/// What a row leaves is not there any more when the next one has overwritten it before the vector that reads it.
+/// A row's value is no longer available if the next row overwrote it before the vector that reads it.
 TEST(Rows, ResultsOfTheSameRow) {
   const auto descriptions = with_caches("last=1");
   enum class Row { by_first, reversed, in_output, once, in_thirds };
@@ -248,7 +249,7 @@ bool keeps_nan(const Builder& built, const std::string& description) {
   return compile(built.kernel, description).text.find("llvm.maximum") != std::string::npos;
 }
 
-/// The maximum of a softmax may be anything where a NaN is in the row: the sum has it as well.
+/// If a row contains a NaN, the maximum of its softmax does not matter: the sum is NaN, too.
 TEST(Rows, NanComesBySum) {
   for (auto dtype : {f32, bf16})
     for (int64_t n : {2, 5, 16, 33, 400}) {
@@ -265,7 +266,7 @@ TEST(Rows, NanComesBySum) {
     }
 }
 
-/// What is stored without the sum, or with one that has not all of the row, shows what the maximum is.
+/// Values stored without the sum, or with a sum over a part of the row, depend on the maximum.
 TEST(Rows, NanComesByMaximum) {
   enum class Stored { maximum, difference, power, sum_of_others, sum_of_half, chosen };
   for (const auto what : {Stored::maximum, Stored::difference, Stored::power, Stored::sum_of_others,
@@ -299,7 +300,7 @@ TEST(Rows, NanComesByMaximum) {
   }
 }
 
-/// Rows of nothing are no tasks.
+/// Empty rows need no tasks.
 TEST(Rows, Empty) {
   Builder b;
   auto x = b.input(f32, {5, 0}), first = b.output(f32, {5, 0}), second = b.output(f32, {5, 0});
@@ -311,9 +312,9 @@ TEST(Rows, Empty) {
   EXPECT_EQ(compile(b.kernel, this_machine()).tasks, 0);
 }
 
-// ---- rows that are computed again
+// ---- rematerialised rows
 
-/// All outputs, by the interpreter, of inputs that are the same for kernels with the same buffers.
+/// All outputs of the interpreter, for inputs that depend only on the buffers.
 std::vector<double> interpreted(const loop::Kernel& kernel) {
   std::vector<std::vector<std::byte>> memory;
   Filler filler(1, false);
@@ -344,7 +345,7 @@ TEST(Looped, RowsAreComputedAgain) {
       for (const auto& buffer : looped.kernel.buffers)
         local_rows += buffer.kind == FE_BUFFER_LOCAL && buffer.extent() > 1;
       EXPECT_EQ(local_rows, 0u);
-      // A row that is kept rounds its elements.
+      // Rows that are kept round their elements.
       const auto expected = interpreted(kept.kernel), got = interpreted(looped.kernel);
       ASSERT_EQ(got.size(), expected.size());
       for (size_t e = 0; e < got.size(); ++e)
@@ -355,7 +356,7 @@ TEST(Looped, RowsAreComputedAgain) {
     }
 }
 
-/// Rows of what the kernel changes later, and of sums, are kept.
+/// Rows that depend on data that the kernel changes later, and rows of sums, are kept.
 TEST(Looped, RowsThatAreKept) {
   for (const bool changed : {false, true}) {
     Builder b;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What drivers without a device have in common: memory is the host's, work is done when a stream is given it, and a launch stores one
-// more than the first f32 of its first buffer as the first one of its last buffer. Every call that matters is written as a line to the
-// file that FAKE_DRIVER_LOG names, behind "kept" what a stream keeps. FAKE_DRIVER_FAIL=FUNCTION:N,... lets the N-th call of a function fail,
-// FAKE_DRIVER_LOSE=FUNCTION:N loses the device behind it, FAKE_DRIVER_WAITS=0 lets no stream wait for an event; other variables of that
-// beginning set what the device says of itself. FAKE_DRIVER_MODULES names a folder that gets each module's code.
+// The common part of drivers without a device. Memory is host memory, work is done when a stream receives it,
+// and a launch reads the first f32 of its first buffer, adds one, and stores the result as the first element
+// of its last buffer. Every important call is written as a line to the file in FAKE_DRIVER_LOG, with the
+// prefix "kept" if a stream records it. FAKE_DRIVER_FAIL=FUNCTION:N,... makes the N-th call of a function
+// fail, FAKE_DRIVER_LOSE=FUNCTION:N loses the device after it, and FAKE_DRIVER_WAITS=0 disables waiting for
+// events; other variables with this prefix set the device's properties. FAKE_DRIVER_MODULES names a folder
+// that receives each module's code.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +30,7 @@ constexpr Result success = 0, invalid_value = 1, out_of_memory = 2, no_device = 
 
 inline std::mutex mutex;
 inline std::map<std::string, int> calls;
-inline bool lost = false;  // the device
+inline bool lost = false;  // the device is lost
 inline std::map<const char*, size_t> host_memory;
 
 inline std::string setting(const char* name, const char* fallback) {
@@ -39,7 +41,7 @@ inline long number(const char* name, long fallback) {
   return std::strtol(setting(name, std::to_string(fallback).c_str()).c_str(), nullptr, 10);
 }
 
-/// Writes the line; gives the error that the call is to have.
+/// Writes the line and returns the error that the call must have.
 template <class... Parts>
 Result noted(const char* before, const char* function, Result failure, const char* format, Parts... parts) {
   const std::lock_guard lock(mutex);
@@ -63,7 +65,7 @@ Result called(const char* function, Result failure, const char* format, Parts...
   return noted("", function, failure, format, parts...);
 }
 
-/// Of an error's name without its vendor's beginning.
+/// The text of an error's name without the vendor's prefix.
 inline const char* text_of(Result error) {
   return error == out_of_memory     ? "out of memory"
          : error == illegal_address ? "an illegal memory access"
@@ -100,28 +102,29 @@ inline Result free(const char* function, void* data) {
   return called(function, illegal_address, "");
 }
 
-// Streams, what they keep, and what they have still to do.
+// Streams, their recordings, and their pending work.
 
 struct Node {
   std::function<void()> work;
-  std::vector<void*> arguments;  // of a launch
+  std::vector<void*> arguments;  // arguments of a launch
 };
 struct Graph {
   std::vector<std::shared_ptr<Node>> nodes;
 };
 struct Instance {
-  std::map<void*, size_t> places;  // by the graph's node
+  std::map<void*, size_t> places;  // by node of the graph
   std::vector<Node> nodes;
 };
 struct Stream {
   int number = 0;
   std::unique_ptr<Graph> kept;
   void* last = nullptr;  // node
-  bool broken = false;   // it was given what it cannot keep
+  bool broken = false;   // the stream received work that it cannot record
   std::deque<Node> waiting;
 };
 inline Stream& stream_of(void* stream) { return *static_cast<Stream*>(stream); }
-/// Does what was left for later, until `done`, if it is given. Other streams, whose work that waits for, may come back for a part of it.
+/// Does pending work, until `done` if it is given. Other streams whose work waits for this one may call it
+/// again for a part of the work.
 inline void finish(Stream& stream, const bool* done = nullptr) {
   while (!stream.waiting.empty() && !(done && *done)) {
     const auto node = std::move(stream.waiting.front());
@@ -145,7 +148,7 @@ inline Result stream_destroy(const char* function, void* stream) {
   delete &stream_of(stream);
   return result;
 }
-/// Whether the stream is given what it does not keep, which breaks what it keeps.
+/// Whether a stream receives work that it cannot record, which breaks the recording.
 inline bool breaks(void* stream) {
   auto& on = stream_of(stream);
   on.broken = on.broken || on.kept;
@@ -159,7 +162,7 @@ inline Result stream_wait(const char* function, void* stream) {
 inline Result stream_query(const char* function, void* stream) {
   return breaks(stream) ? not_kept : called(function, unknown, " %d", stream_of(stream).number);
 }
-/// Memory in the order of a stream, which does not keep that.
+/// Allocates memory in stream order, which cannot be recorded.
 inline Result alloc_on(const char* function, void** data, size_t bytes, void* stream) {
   return breaks(stream) ? not_kept : alloc(function, data, bytes);
 }
@@ -168,7 +171,8 @@ inline Result free_on(const char* function, void* data, void* stream) {
   finish(stream_of(stream));
   return free(function, data);
 }
-/// Does the work, or keeps it; does it when the stream is waited for where it comes `later`, as all behind that.
+/// Does the work, or records it; with `later`, defers it and all following work until the stream is
+/// synchronised.
 template <class... Parts>
 Result give(void* stream, Node node, bool later, const char* function, const char* format, Parts... parts) {
   auto& on = stream_of(stream);
@@ -185,7 +189,7 @@ Result give(void* stream, Node node, bool later, const char* function, const cha
   return success;
 }
 
-/// What a stream was given when it was recorded; null before.
+/// The work that the stream had when the event was recorded; null before that.
 struct Event {
   int number = 0;
   Stream* stream = nullptr;
@@ -212,7 +216,7 @@ inline Result event_record(const char* function, void* event, void* stream) {
   if (given == success) event_of(event) = {event_of(event).number, &stream_of(stream), done};
   return given;
 }
-/// What is given to the stream behind it is done as late as it can be.
+/// Work after this wait is deferred as long as possible.
 inline Result stream_wait_event(const char* function, void* stream, void* event) {
   if (breaks(stream)) return not_kept;
   if (number("FAKE_DRIVER_WAITS", 1) == 0) return success;
@@ -293,8 +297,9 @@ inline bool is_host_memory(const void* data) {
   return place < data_of_block + bytes;
 }
 
-/// `on_host`: the side that is the host's memory, which a stream keeps only where the device reaches it by itself. From there it copies
-/// behind the call, as late as it can be; from other memory of the host it has taken what it copies when the call returns.
+/// `on_host`: the side in host memory, which a stream can record only if the device can access it. A copy
+/// from such memory is deferred as long as possible; a copy from other host memory has read it when the call
+/// returns.
 inline Result copy(const char* function, void* to, const void* from, size_t bytes, void* stream,
                    const void* on_host = nullptr) {
   if (stream_of(stream).kept && on_host && !is_host_memory(on_host)) return not_kept;
@@ -319,10 +324,10 @@ inline Result pool_destroy(const char* function, void* pool) {
   return called(function, unknown, "");
 }
 
-/// Code with one kernel.
+/// A module with one kernel.
 struct Module {
   std::string code, kernel;
-  size_t arguments = 0;  // of which the last one is not a buffer
+  size_t arguments = 0;  // the last one is not a buffer
 };
 inline Result load(const char* function, void** module, Module made, const char* extension) {
   if (const char* folder = std::getenv("FAKE_DRIVER_MODULES")) {
@@ -346,7 +351,7 @@ inline Result function_of(void** function, void* module, const char* name) {
   return success;
 }
 
-/// What a launch does with these arguments.
+/// The effect of a launch with these arguments.
 inline std::function<void()> effect_of(const std::vector<void*>& arguments) {
   if (arguments.size() < 3) return [] {};
   const auto* const from = static_cast<const float*>(arguments.front());
@@ -390,7 +395,7 @@ inline Result set_launch(const char* name, void* instance, void* node, void* fun
                 static_cast<Module*>(function)->kernel.c_str(), grid_x, block_x, shared, differ);
 }
 inline Result function_attribute(int* value, int which) {
-  // Bytes of shared memory, bytes of local memory, registers.
+  // Bytes of shared memory, bytes of local memory, number of registers.
   return attribute(value, which, {{1, 1024}, {3, 0}, {4, 42}});
 }
 

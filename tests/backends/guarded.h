@@ -9,7 +9,8 @@
 
 namespace ferrite::kernel_test {
 
-/// Memory between two inaccessible pages, at their end (or, with `low`, at their beginning), full of 0xff at first.
+/// Memory between two inaccessible pages, at their end (or, with `low`, at their beginning), filled with 0xff
+/// at first.
 class Guarded {
  public:
   explicit Guarded(size_t bytes, bool low = false) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels written by hand, for tests and benchmarks of backends.
+// Hand-written kernels for tests and benchmarks of backends.
 #pragma once
 
 #include <bit>
@@ -15,14 +15,14 @@ using index::Expr;
 using loop::none;
 using loop::OpId;
 
-/// The number that lies there.
+/// The number stored there.
 inline double read(DType dtype, const char* at) {
   uint64_t bits = 0;
   std::memcpy(&bits, at, static_cast<size_t>(bits_of(dtype)) / 8);
   return is_float(dtype) ? float_value(dtype, bits) : static_cast<double>(bits);
 }
 
-/// Writes the statements of a kernel one after the other.
+/// Builds the statements of a kernel one after the other.
 class Builder {
  public:
   loop::Kernel kernel;
@@ -130,7 +130,7 @@ class Builder {
     reduced.bits = statement().reductions.size() - 1;
     return op(reduced);
   }
-  /// The sum of a * b over the reduction variables; a and b are loads, or computed of loads.
+  /// The sum of a * b over the reduction variables; a and b are loads, or computed from loads.
   OpId contract(OpId a, OpId b, uint32_t kind = FE_CONTRACT_GEMM) {
     statement().contract_kind = kind;
     statement().contract_a = a;
@@ -145,7 +145,7 @@ class Builder {
     carried.bits = statement().carries.size() - 1;
     return op(carried);
   }
-  /// Casts the value to the buffer's type.
+  /// Stores the value, cast to the buffer's type.
   void store(loop::BufferId buffer, std::vector<Expr> index, OpId value, uint32_t mode = FE_STORE_SET,
              OpId mask = none) {
     if (statement().ops[value].dtype != kernel.buffers[buffer].dtype)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What every backend must compute: maps, reductions, rows, scatters and serial loops, by statement, primitive and type, against the
-// interpreter, on memory between guard pages. A test program includes this behind its backend's compile().
+// The requirements on every backend: maps, reductions, rows, scatters and serial loops, by statement,
+// primitive and type, compared with the interpreter on memory between guard pages. A test program includes
+// this after its backend's compile().
 #pragma once
 
 #include <tuple>
@@ -16,7 +17,7 @@ namespace {
 const uint32_t reduce_kinds[] = {FE_REDUCE_SUM, FE_REDUCE_PROD, FE_REDUCE_MAX,    FE_REDUCE_MIN,
                                  FE_REDUCE_ANY, FE_REDUCE_ALL,  FE_REDUCE_ARGMAX, FE_REDUCE_ARGMIN};
 
-/// Reduces the axes of a 3-dimensional tensor that `axes` marks.
+/// Reduces the axes in the set `axes` of a 3-dimensional tensor.
 Builder reduction(uint32_t kind, DType dtype, std::vector<int64_t> dims, unsigned axes) {
   Builder b;
   std::vector<int64_t> kept, reduced;
@@ -77,7 +78,7 @@ TEST(Reduce, Sizes) {
     }
 }
 
-/// Longer than what threads or lanes take at once, with rests behind it; and few columns of many rows.
+/// Rows longer than all threads or lanes process together, with remainders; and few columns of many rows.
 TEST(Reduce, LongRows) {
   for (auto kind : {FE_REDUCE_SUM, FE_REDUCE_MAX, FE_REDUCE_ARGMAX})
     for (auto [rows, columns, axes] : {std::tuple<int64_t, int64_t, unsigned>(1, 20000, 3u),
@@ -87,7 +88,7 @@ TEST(Reduce, LongRows) {
       SCOPED_TRACE(detail::concatenate("kind ", kind, " ", rows, " x ", columns));
       Options options;
       options.special = kind != FE_REDUCE_SUM;
-      options.tolerance = 1e-2;  // numbers up to 4 that cancel out
+      options.tolerance = 1e-2;  // terms of up to 4 cancel
       options.descriptions = {""};
       check(reduction(kind, f32, {rows, columns}, axes), options);
       if (HasFatalFailure()) return;
@@ -218,14 +219,14 @@ TEST(Rows, LayerNorm) {
   }
 }
 
-/// The first loop of the statement is that of the first one.
+/// The first loop of the statement, which is that of the first statement.
 Expr first_loop(Builder& b) {
   const auto symbol = b.kernel.statements[0].vars[0].symbol;
   b.statement().vars[0].symbol = symbol;
   return b.kernel.pool.symbol(symbol);
 }
 
-// What follows reads results of rows, and an element by its number; rows are padded.
+// Later statements read results of rows, and one element by its number; rows are padded.
 TEST(Rows, Statistics) {
   for (auto dtype : {f32, bf16})
     for (int64_t n : {1, 64, 269}) {
@@ -251,7 +252,7 @@ TEST(Rows, Statistics) {
     }
 }
 
-// Results lie where operands did: each thread reads what it overwrites, or all wait for those who read.
+// Results overwrite operands: each thread reads what it overwrites, or all threads wait for the readers.
 TEST(Rows, InThePlaceOfOperands) {
   for (const bool others_read : {false, true})
     for (int64_t n : {1, 40, 600}) {
@@ -275,7 +276,8 @@ TEST(Rows, InThePlaceOfOperands) {
     }
 }
 
-/// Multiples of 1/4 up to 2: sums of few dozens of them are the same in every order, and products are rounded, also of 16 bits.
+/// Multiples of 1/4 up to 2: sums of a few dozen of them are equal in every order, and products are rounded,
+/// also in 16 bits.
 void fill_for_every_order(const loop::Buffer& buffer, char* data) {
   const auto width = static_cast<size_t>(bits_of(buffer.dtype)) / 8;
   for (int64_t k = 0; k < buffer.extent(); ++k) {
@@ -339,7 +341,7 @@ TEST(Serial, CumulativeSum) {
     }
 }
 
-/// States along long rows: of several kinds at once, from the end, and without the step's own element.
+/// States along long rows: several kinds together, from the end, and without the element of the current step.
 TEST(Serial, RunningStates) {
   for (auto dtype : {f32, f16, i64, i8})
     for (int64_t n : {33, 260, 4100})
@@ -360,13 +362,13 @@ TEST(Serial, RunningStates) {
         b.store(sums, {v[0], at}, b.statement().carries[0].next);
         b.store(before, {v[0], at}, total);
         b.store(most, {v[0], at}, b.statement().carries[1].next);
-        // Sums in another order, of elements up to 4 that cancel out.
+        // The order of the sums differs, and terms of up to 4 cancel.
         check(b, {.tolerance = is_float(dtype) ? 1e-2 : 0});
         if (HasFatalFailure()) return;
       }
 }
 
-/// Each step is a product with what was before: no order but one.
+/// Each step is a product with the previous value, so only one order is right.
 TEST(Serial, Recurrence) {
   Builder b;
   const int64_t n = 100;
@@ -379,7 +381,7 @@ TEST(Serial, Recurrence) {
   check(b, {.tolerance = 1e-4});
 }
 
-/// Steps that read where what is carried says, beyond the end too, and the last of which store nothing.
+/// Steps whose reads depend on the carried value, also past the end, and whose last stores are masked.
 TEST(Serial, Merge) {
   Builder b;
   const int64_t n = 21, size = 8, pieces = 6;

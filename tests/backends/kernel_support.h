@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels for the tests of backends: built by hand, compiled, run on guarded memory, compared with the interpreter. Which backend
-// that is, the test says that defines targets_of() and compile().
+// Support for the kernel tests of backends: kernels are built by hand, compiled, run on guarded memory, and
+// compared with the interpreter. The test that defines targets_of() and compile() selects the backend.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@
 
 namespace ferrite::kernel_test {
 
-/// Fills memory with values that suit the dtype; `special` adds NaN, infinities, zeros and the ends of integer ranges.
+/// Fills memory with values that suit the dtype; `special` adds NaN, infinities, zeros and the ends of
+/// integer ranges.
 class Filler {
  public:
   explicit Filler(unsigned seed, bool special) : random_(seed), special_(special) {}
@@ -64,24 +65,25 @@ class Filler {
 
 struct Options {
   bool special = false;
-  double tolerance = 0;  ///< relative, beside that of the dtype
-  bool exact = false;    ///< all bits but those of a NaN have to agree
+  double tolerance = 0;  ///< relative, in addition to that of the dtype
+  bool exact = false;    ///< all bits must agree, except those of a NaN
   unsigned seed = 1;
   std::function<void(loop::BufferId, char*)> set = {};  ///< changes the random contents
-  int64_t expected_error = 0;                           ///< first word
+  int64_t expected_error = 0;                           ///< first error word
   std::vector<std::string> descriptions = {};  ///< targets; empty = this machine and its narrower relatives
 };
 
-/// A kernel that can be run: all of its tasks, on one pointer a buffer that is not local; `low`: workspace that it needs lies
-/// behind an inaccessible page, not before one.
+/// A kernel that can be run with all its tasks, given one pointer per non-local buffer. `low`: its workspace
+/// lies after an inaccessible page instead of before one.
 struct Compiled {
-  bool is_declined = false;  ///< the backend does not take types of the kernel, as it documents
+  bool is_declined = false;  ///< the backend documents that it declines types of the kernel
   int64_t tasks = 0;
   std::string text;
   std::function<void(void* const* arguments, int64_t* error, bool low)> run;
 };
 
-/// The targets that a kernel is tried on, of Options::descriptions or the backend's own; none: left out of the sample.
+/// The targets for a kernel, from Options::descriptions or of the backend; empty: the kernel is not in the
+/// sample.
 inline std::vector<std::string> targets_of(const Options& options);
 inline Compiled compile(const loop::Kernel& kernel, const std::string& target);
 
@@ -90,7 +92,8 @@ inline double tolerance_of(DType dtype) {
   return dtype == f32 ? 2e-6 : dtype == f64 ? 1e-13 : dtype == bf16 ? 1e-2 : dtype == f16 ? 2e-3 : 0;
 }
 
-/// Compiles and runs the kernel with its tasks in two ranges, and compares every output with the interpreter's.
+/// Compiles and runs the kernel with its tasks in two ranges, and compares every output with the
+/// interpreter's.
 inline void check_one(const loop::Kernel& kernel, const Options& options, const std::string& description,
                       bool low) {
   SCOPED_TRACE(description.substr(0, 60));

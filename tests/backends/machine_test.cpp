@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Targets that there is no code generator for, and what this machine says of itself.
+// Targets without a code generator, and the description of this machine.
 #include "ferrite/emitter/machine.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(Machine, RefusesATargetThatNobodyKnows) {
   Target target;
   target.triple = "nothing-of-the-kind";
   Machines machines;
-  // The second time, too: nothing is kept of what was not made.
+  // It fails the second time, too: no failed machine is kept.
   for (int time = 0; time < 2; ++time) {
     try {
       const Machine machine(machines, target);
@@ -37,7 +37,8 @@ TEST(Machine, RefusesATargetThatNobodyKnows) {
   }
 }
 
-// Making one takes as long as the code of a small kernel: who compiles next gets the one that is free, made for the same code.
+// Creating a machine takes as long as compiling a small kernel, so a free machine for the same target is
+// reused.
 TEST(Machines, AreTakenByOneAfterTheOther) {
   cpu::initialise_llvm();
   Machines machines;
@@ -52,8 +53,8 @@ TEST(Machines, AreTakenByOneAfterTheOther) {
   EXPECT_EQ(machines.take(target).get(), made);
 }
 
-/// Whether the machine that `use` finds there is the one that is taken behind it. An address would not tell: a new one may lie where the
-/// old one lay.
+/// Whether the machine that `use` gets is the one that is taken afterwards. Its address proves nothing: a new
+/// machine may have the old one's address.
 bool is_kept(const Target& target, const std::function<void(Machines&)>& use) {
   const std::string mark = "the first one";
   Machines machines;
@@ -69,7 +70,7 @@ TEST(Machines, AreNotKeptWhereGeneratingCodeFailed) {
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetMC();
   LLVMInitializeNVPTXAsmPrinter();
-  Target target;  // whose code is text
+  Target target;  // its code is text
   target.triple = "nvptx64-nvidia-cuda";
   target.cpu = "sm_80";
   EXPECT_TRUE(is_kept(target, [&](Machines& machines) { const Machine machine(machines, target); }));
@@ -86,7 +87,7 @@ TEST(Machines, AreNotKeptWhereGeneratingCodeFailed) {
   }));
 }
 
-// LLVM 22's keep the types of the modules that they are used for, whose context is gone by then.
+// LLVM 22's machines keep types of the modules that they compiled, whose context no longer exists then.
 TEST(Machines, AreNotKeptWhereCodeIsOptimisedLater) {
   cpu::initialise_llvm();
   auto target = cpu::parse_target("");
@@ -96,7 +97,7 @@ TEST(Machines, AreNotKeptWhereCodeIsOptimisedLater) {
   EXPECT_FALSE(is_kept(target, use));
 }
 
-// A small part of a large machine reports the large machine's last cache.
+// A small part of a large machine reports the large machine's last-level cache.
 TEST(Machine, HasNoLargerLastCacheThanItsCoresFill) {
   constexpr int64_t most_of_core = 32 << 20;
   const auto target = cpu::parse_target("");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Of what every backend must compute, the maps: primitives, casts, and how elements are read and stored. kernel_conformance.h has
-// the rest.
+// The maps among the requirements on every backend: primitives, casts, and reading and storing elements.
+// kernel_conformance.h has the rest.
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ TEST(Map, ManyTasks) {
 constexpr DType dtypes[] = {boolean, i8,   i16, i32, i64,    u8,     u16,        u32,       u64,
                             f16,     bf16, f32, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz};
 
-/// Every primitive on every dtype that it takes.
+/// Every primitive on every dtype that it accepts.
 TEST(Map, Primitives) {
   for (const auto& info : prim_table) {
     if (info.prim == Prim::bitcast_ || info.prim == Prim::cast_) continue;
@@ -63,7 +63,7 @@ TEST(Map, Primitives) {
       for (size_t k = static_cast<size_t>(info.operands); k < 3; ++k) operands[k] = none;
       b.store(out, {i[0]}, b.prim(info.prim, operands[0], operands[1], operands[2]));
       Options options;
-      // Large arguments of the trigonometric functions and pow are the vector math's own tests.
+      // The vector math has its own tests for large arguments of trigonometric functions and pow.
       options.special = !(info.prim >= Prim::sin_ && info.prim <= Prim::tan_) && info.prim != Prim::pow_;
       options.tolerance = kind == FE_PRIM_FLOAT && info.max_ulp > 0 ? 2e-5 : 0;
       options.descriptions = {"", "cpu=x86-64-v2"};
@@ -75,7 +75,7 @@ TEST(Map, Primitives) {
   }
 }
 
-/// Bits of floats of which many are NaNs, signalling ones and such with payloads among them.
+/// Random bits of floats, with many NaNs, among them signalling ones and ones with payloads.
 inline void fill_with_bits(const loop::Buffer& buffer, char* data) {
   std::mt19937_64 random(3);
   const uint64_t infinity = float_bits(buffer.dtype, std::numeric_limits<double>::infinity());
@@ -86,7 +86,8 @@ inline void fill_with_bits(const loop::Buffer& buffer, char* data) {
   }
 }
 
-/// What is only moved keeps its bits, which a bitcast shows: in either order, by masked loads, through a choice, from point to point.
+/// Values that are only moved keep their bits, which a bitcast shows: in either order, by masked loads,
+/// through a selection, and from point to point.
 TEST(Map, MovedValuesKeepTheirBits) {
   for (const auto dtype : {f64, f32, f16, bf16, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz}) {
     SCOPED_TRACE(name_of(dtype));
@@ -147,8 +148,8 @@ TEST(Map, Casts) {
   }
 }
 
-/// Every value of a float of 8 bits to f32, and what lies on values, in the middle between two and beside both from f32 and f64:
-/// exactly what the interpreter has.
+/// Every value of an 8-bit float to f32; and from f32 and f64, values, midpoints between two values, and
+/// neighbours of both: exactly as the interpreter.
 TEST(Map, FloatsOf8Bits) {
   for (auto dtype : {f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz})
     for (auto wide : {f32, f64}) {
@@ -245,8 +246,8 @@ TEST(Map, MaskedLoads) {
   }
 }
 
-/// Elements in steps, each of them several times, and both, from the first element of each buffer to its last; of each or of those that
-/// a mask has.
+/// Elements with a stride, repeated elements, and both, from the first element of each buffer to its last;
+/// for all elements or for those in a mask.
 Builder in_steps(DType dtype, int64_t n, bool masked) {
   Builder b;
   auto& pool = b.kernel.pool;
@@ -341,8 +342,9 @@ TEST(Map, IndirectOutOfRange) {
     }
 }
 
-/// Philox4x32-10 as the random ops write it out: products of two words of 32 bits, of which both halves are taken, and a word of four
-/// by the element's number. All bits are the interpreter's, and so are the numbers of [0, 1) that are made of them.
+/// Philox4x32-10 as the random ops emit it: products of two 32-bit words, of which both halves are used, and
+/// one of four words by the element's number. All bits equal the interpreter's, and so do the numbers in [0,
+/// 1) made from them.
 struct Draws {
   Builder b;
   loop::BufferId seed = 0;
@@ -415,7 +417,7 @@ TEST(Map, Draws) {
       check(uniform.b, options);
       if (HasFatalFailure()) return;
       options.exact = false;
-      options.tolerance = 2e-4;  // near zero, where the cosine is small, of numbers up to 6
+      options.tolerance = 2e-4;  // near zero, where the cosine is small; numbers are up to 6
       check(normal.b, options);
       if (HasFatalFailure()) return;
     }

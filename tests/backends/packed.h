@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Constants in the layouts that emitters ask for.
+// Constants in the layouts that emitters request.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 
 namespace ferrite::kernel_test {
 
-/// Packs a constant as a host does: zero where the logical coordinate is out of range; sums, where it is of those, of f32 or f64.
+/// Packs a constant like a host: zero if the logical coordinate is out of range; weighted sums for layouts
+/// with terms, in f32 or f64.
 inline std::vector<char> pack(const emitter::OperandLayout& layout, const loop::Buffer& buffer,
                               const char* source, loop::Packing& packing, index::Pool& pool) {
   packing.dims = layout.dims;
@@ -42,7 +43,7 @@ inline std::vector<char> pack(const emitter::OperandLayout& layout, const loop::
   const auto bytes = static_cast<size_t>(bits_of(buffer.dtype)) / 8;
   std::vector<char> packed(static_cast<size_t>(count) * bytes);
   std::vector<int64_t> at(extents.size());
-  /// The place of the element at the packed coordinates, null outside.
+  /// The address of the element at the packed coordinates, null outside.
   const auto place = [&]() -> const char* {
     int64_t element = buffer.offset;
     for (size_t d = 0; d < buffer.dims.size(); ++d) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Products around a softmax whose rows are too long for the caches: they are taken a tile of columns at a time, and are what the interpreter
-// makes of whole rows.
+// Products around a softmax whose rows exceed the caches: streaming softmax processes a tile of columns at a
+// time, and must agree with the interpreter's whole rows.
 #include "emitter_support.h"
 
 namespace ferrite::kernel_test {
@@ -9,13 +9,13 @@ namespace {
 struct Attention {
   int64_t batch = 2, rows = 37, columns = 403, depth = 20, features = 24;
   DType dtype = f32;
-  bool causal = false;      ///< columns behind the row are masked by an index
-  bool divides = false;     ///< powers are divided by their sum, not multiplied by its reciprocal
-  bool transposed = false;  ///< columns lie [depth, column], as values do
-  bool finished = false;    ///< something follows the second product
+  bool causal = false;      ///< columns after the row are masked by an index
+  bool divides = false;     ///< exponentials are divided by their sum, not multiplied by its reciprocal
+  bool transposed = false;  ///< columns have the order [depth, column], like the values
+  bool finished = false;    ///< the second product has an epilogue
 };
 
-/// Inputs: rows, columns, values, and what is added to the scores.
+/// Inputs: rows, columns, values, and the addend of the scores.
 Builder attention(const Attention& a) {
   Builder b;
   const auto local = [&](DType dtype, std::vector<int64_t> dims) {
@@ -73,7 +73,8 @@ Builder attention(const Attention& a) {
 
 constexpr loop::BufferId values_buffer = 2, added_buffer = 3;
 
-/// Machines with caches of which a quarter of the second holds tiles of few columns, and half of the last no block of rows.
+/// Machines with caches so small that a quarter of the second level holds tiles of few columns, and half of
+/// the last level holds no attention block.
 std::vector<std::string> small_caches() {
   std::vector<std::string> result;
   for (const auto& target : targets_of({})) result.push_back(target + " l2=131072 l3=131072");
@@ -82,7 +83,8 @@ std::vector<std::string> small_caches() {
 
 bool is_running(const std::string& text) { return text.find("running") != std::string::npos; }
 
-/// Operands that keep scores small, values whose sums cancel nothing, and nothing added to scores but what `change` says of (row, column).
+/// Operands that keep scores small, values whose sums do not cancel, and an addend of the scores that is zero
+/// except for `change` of (row, column).
 void check_running(const Attention& a, const std::function<float(int64_t, int64_t)>& change = {}) {
   const auto built = attention(a);
   Options options;
@@ -140,7 +142,7 @@ TEST(StreamingSoftmax, Shapes) {
     check_running(a);
 }
 
-/// Scores that rise from tile to tile: each corrects what was summed before; and ones that fall.
+/// Scores that rise from tile to tile, so that each tile rescales the previous sums; and scores that fall.
 TEST(StreamingSoftmax, Slopes) {
   check_running({}, [](int64_t row, int64_t column) {
     return static_cast<float>((row % 2 == 0 ? 1 : -1) * column) * 0.3F;
@@ -151,12 +153,12 @@ TEST(StreamingSoftmax, MaskedAndSpecialScores) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   check_running({}, [](int64_t row, int64_t column) {
     switch (row) {
-      case 0: return -infinity;                             // all: NaN
+      case 0: return -infinity;                             // all columns: NaN
       case 1: return column < 250 ? -infinity : 0.0F;       // the first tiles
-      case 2: return column > 70 ? -infinity : 0.0F;        // the last ones
-      case 3: return column == 100 ? 0.0F : -infinity;      // all but one
+      case 2: return column > 70 ? -infinity : 0.0F;        // the last tiles
+      case 3: return column == 100 ? 0.0F : -infinity;      // all columns but one
       case 4: return column == 7 ? std::nanf("") : 0.0F;    // NaN from the first tile on
-      case 5: return column == 402 ? std::nanf("") : 0.0F;  // in the last one
+      case 5: return column == 402 ? std::nanf("") : 0.0F;  // NaN in the last tile
       case 6: return column == 0 ? infinity : 0.0F;         // NaN as inf - inf
       case 7: return column == 330 ? infinity : -infinity;
       case 8: return column < 200 ? 3e38F : -3e38F;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Conversions of the vector math between element types, compiled with the JIT and compared with those of the host.
+// Conversions of the vector math between element types, compiled with the JIT and compared with the host's.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -82,7 +82,7 @@ TEST_P(VectorMathConversions, FloatsOf8BitsAsOnTheHost) {
   values.resize(values.size() / 16 * 16);
   for (const DType dtype : {f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz}) {
     SCOPED_TRACE(name_of(dtype));
-    // What lies on a value, in the middle between it and the next one, and beside both.
+    // Each value, the midpoint between it and the next one, and the neighbours of both.
     std::vector<float> edges;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const float value = f8_value(dtype, all[i]), next = f8_value(dtype, static_cast<std::uint8_t>(i + 1));
@@ -98,7 +98,7 @@ TEST_P(VectorMathConversions, FloatsOf8BitsAsOnTheHost) {
       for (std::size_t i = 0; i < given.size(); ++i)
         ASSERT_EQ(narrow[i], f8_bits(dtype, given[i])) << given[i];
     }
-    if (dtype == f8e5m2) continue;  // has infinities, and is widened as a half
+    if (dtype == f8e5m2) continue;  // it has infinities, and is widened as the upper half of an f16
     const auto wide = evaluate<std::uint8_t, float>(
         level, 16, all, all,
         [&](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.widen_f8(a, dtype); });
@@ -139,7 +139,7 @@ TEST(VectorMathHalf, RoundTrips) {
   };
   const auto back = evaluate<std::uint16_t>(Level::native, 16, all, all, body, true);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    // The quiet bit of a NaN is the target's choice.
+    // The quiet bit of a NaN is up to the target.
     const bool nan = (i & 0x7fff) > 0x7c00;
     ASSERT_EQ(back[i] | (nan ? 0x200 : 0), all[i] | (nan ? 0x200 : 0));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Functions of the vector math compiled with the JIT, and what they are called with.
+// Functions of the vector math compiled with the JIT, and the inputs for their tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ using EmitBody = std::function<Value*(VectorMath&, llvm::IRBuilder<>&, Value* a,
 /// (a, b, result, count): count elements, a multiple of the lanes.
 using KernelFunction = void (*)(const void*, const void*, void*, std::int64_t);
 
-/// One compiled loop `result[i] = body(a[i], b[i])` and the JIT that owns it.
+/// A compiled loop `result[i] = body(a[i], b[i])` and the JIT that owns it.
 struct Kernel {
   std::unique_ptr<llvm::orc::LLJIT> jit;
   KernelFunction run = nullptr;
@@ -50,10 +50,11 @@ llvm::Type* scalar_type(llvm::LLVMContext& context) {
     return llvm::Type::getIntNTy(context, 8 * sizeof(T));
 }
 
-/// What the code is made for: this machine, or the oldest of its kind, which neither fuses multiply and add nor rounds to integers.
+/// The target of the code: this machine, or the oldest of its kind, which neither fuses multiply and add nor
+/// rounds to integers.
 enum class Level { native, baseline };
 
-/// Code may call the C library where `calls` says so, else such code is not linked.
+/// Code may call the C library if `calls` is set; otherwise such code is not linked.
 template <typename In, typename Out>
 Kernel compile(Level level, unsigned lanes, const EmitBody& body, bool calls = false) {
   llvm::InitializeNativeTarget();
@@ -74,7 +75,7 @@ Kernel compile(Level level, unsigned lanes, const EmitBody& body, bool calls = f
   const std::string features = machine.getFeatures().getString();
   llvm::orc::LLJITBuilder jit;
   jit.setJITTargetMachineBuilder(std::move(machine));
-  // What runs initialisers, of which there are none, would need the process's symbols.
+  // There are no initialisers, and support for them would need the process's symbols.
   if (!calls) jit.setLinkProcessSymbolsByDefault(false).setPlatformSetUp(llvm::orc::setUpInactivePlatform);
   Kernel kernel{llvm::cantFail(jit.create())};
 
@@ -200,7 +201,8 @@ std::vector<T> special_values() {
   return values;
 }
 
-/// `count` values: the specials, all exponents evenly, the range [-limit, limit] evenly and at random.
+/// `count` values: the special values, all exponents evenly, and the range [-limit, limit] evenly and at
+/// random.
 template <typename T>
 std::vector<T> sweep(std::size_t count, double limit) {
   std::vector<T> values = special_values<T>();
@@ -224,7 +226,7 @@ struct Setup {
   using Element = T;
   static constexpr Level level = on;
 };
-/// Of what is done in each float type, on each level.
+/// Results for each float type, on each level.
 template <typename T>
 class VectorMathTest : public testing::Test {};
 using Setups = testing::Types<Setup<float, Level::native>, Setup<double, Level::native>,

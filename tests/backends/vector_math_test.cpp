@@ -29,7 +29,7 @@ struct Wider<double> {
 template <typename T>
 using WiderOf = typename Wider<T>::type;
 
-/// Distance of `got` from the exact value in units in the last place of T; NaN and infinities have to agree.
+/// Distance of `got` from the exact value in units in the last place of T; NaN and infinities must agree.
 template <typename T>
 double ulp_error(T got, WiderOf<T> exact) {
   using W = WiderOf<T>;
@@ -39,7 +39,8 @@ double ulp_error(T got, WiderOf<T> exact) {
   if (exact == 0 || std::isinf(exact) || got == rounded) {
     return got == rounded && std::signbit(got) == std::signbit(exact) ? 0 : kWrong;
   }
-  // An overflow next to the largest value is an error of few ulps: count infinity as the next power of two.
+  // An overflow close to the largest value is an error of a few ulps: treat infinity as the next power of
+  // two.
   const W value = std::isinf(got)
                       ? std::copysign(std::ldexp(W(1), std::numeric_limits<T>::max_exponent), W(got))
                       : W(got);
@@ -53,7 +54,7 @@ struct UnaryCase {
   const char* name;
   EmitBody emit;
   WiderOf<T> (*reference)(WiderOf<T>);
-  /// Inputs concentrate here; inputs past `domain` are not compared.
+  /// Inputs are concentrated here; inputs beyond `domain` are not compared.
   double focus;
   double domain;
 };
@@ -146,7 +147,7 @@ TYPED_TEST(VectorMathTest, UnaryFunctionsKeepTheirAccuracy) {
   }
 }
 
-/// All pairs of the specials, then pairs whose power is finite mostly.
+/// All pairs of the special values, then pairs whose power is mostly finite.
 template <typename T>
 void fill_pairs(std::vector<T>& a, std::vector<T>& b, std::size_t count, bool for_pow) {
   const std::vector<T> special = special_values<T>();
@@ -208,7 +209,7 @@ TYPED_TEST(VectorMathTest, ExponentialsOfNegativeValuesAreThoseOfAll) {
 
 TYPED_TEST(VectorMathTest, OnePlusErfKeepsTheAccuracyOfASum) {
   using T = typename TypeParam::Element;
-  const bool quotient = TypeParam::level == Level::native && sizeof(T) == 4;  // where division is cheap
+  const bool quotient = TypeParam::level == Level::native && sizeof(T) == 4;  // division is cheap there
   const auto body = [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.one_plus_erf(a); };
   const std::vector<T> a = sweep<T>(1 << 16, 6);
   const std::vector<T> got = evaluate<T>(TypeParam::level, kLanes<T>, a, a, body);
@@ -221,7 +222,7 @@ TYPED_TEST(VectorMathTest, OnePlusErfKeepsTheAccuracyOfASum) {
     EXPECT_EQ(got[i], alone[i]) << a[i];
     const WiderOf<T> exact = std::erfc(-static_cast<WiderOf<T>>(a[i]));
     if (std::abs(a[i]) >= T(6)) {
-      EXPECT_EQ(got[i], a[i] < 0 ? T(0) : T(2)) << a[i];  // gelu multiplies it by what may be large
+      EXPECT_EQ(got[i], a[i] < 0 ? T(0) : T(2)) << a[i];  // gelu multiplies it with a possibly large number
     }
     const T of_one = std::numeric_limits<T>::epsilon();
     EXPECT_LE(std::abs(got[i] - exact), quotient ? 3.5 * of_one : 1.5 * of_one / (exact < 1 ? 2 : 1)) << a[i];
@@ -294,7 +295,7 @@ TYPED_TEST(VectorMathTest, ExactFunctionsAreExact) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       const T expected = test.reference(a[i], b[i]);
       if (std::isnan(expected) && std::isnan(got[i])) continue;
-      // Of zeros of both signs an extreme may give either.
+      // For zeros of both signs, an extremum may return either.
       if (std::string_view(test.name).ends_with("_nan") && a[i] == 0 && b[i] == 0 && got[i] == 0) continue;
       ASSERT_EQ(std::bit_cast<Bits<T>>(got[i]), std::bit_cast<Bits<T>>(expected))
           << test.name << "(" << a[i] << ", " << b[i] << ") = " << got[i] << ", not " << expected;
@@ -302,9 +303,10 @@ TYPED_TEST(VectorMathTest, ExactFunctionsAreExact) {
   }
 }
 
-/// What is computed without the instruction is what the C library gives: products whose error is all that is left of them, sums in
-/// which either part vanishes, and signed zeros, infinities and NaN. A sum that is rounded twice may be the neighbour, where it lies
-/// next to the middle of two numbers. In f64 factors and products stay where no part of them over- or underflows.
+/// The emulation agrees with the C library: for products of which only the rounding error is left, sums in
+/// which either term vanishes, signed zeros, infinities and NaN. A sum that is rounded twice may be the
+/// neighbouring number if it lies next to a midpoint. In f64, factors and products stay in a range where no
+/// part over- or underflows.
 TYPED_TEST(VectorMathTest, FusedMultiplyAdd) {
   using T = typename TypeParam::Element;
   std::vector<T> a;

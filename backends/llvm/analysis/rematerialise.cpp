@@ -14,17 +14,17 @@ using loop::BufferId;
 using loop::none;
 using loop::OpId;
 
-constexpr size_t most_operations = 256;  // of a statement that computes a row again
+constexpr size_t most_operations = 256;  // in a statement, after it recomputes a row
 
-/// The one store into a local row, and what its value is computed of.
+/// The single store to a local row, with the operations that its value needs.
 struct Row {
   size_t statement = 0, store = 0;
   std::vector<bool> needed;  ///< by operation
 };
 
-class Looper {
+class Rematerialiser {
  public:
-  explicit Looper(loop::Kernel& kernel) : kernel_(kernel), stores_(kernel.buffers.size()) {
+  explicit Rematerialiser(loop::Kernel& kernel) : kernel_(kernel), stores_(kernel.buffers.size()) {
     for (const auto& statement : kernel_.statements)
       for (const auto& store : statement.stores) ++stores_[store.buffer];
   }
@@ -47,7 +47,8 @@ class Looper {
     return false;
   }
 
-  /// A local buffer with a row for each iteration of the shared loops, each element of which one point stores.
+  /// Finds a local buffer that holds one row per iteration of the shared loops, where one point stores each
+  /// element.
   std::optional<Row> row_in(BufferId b) {
     if (kernel_.buffers[b].kind != FE_BUFFER_LOCAL || stores_[b] != 1) return std::nullopt;
     for (size_t s = 0; s < kernel_.statements.size(); ++s) {
@@ -63,7 +64,7 @@ class Looper {
     return std::nullopt;
   }
 
-  /// Whether the value of the row's element is the same where it is read.
+  /// Whether the row's element has the same value if it is computed where it is read.
   bool can_compute(BufferId b, const Row& row) {
     const auto& statement = kernel_.statements[row.statement];
     const auto& store = statement.stores[row.store];
@@ -82,6 +83,7 @@ class Looper {
       if (!row.needed[k]) continue;
       const auto& op = statement.ops[k];
       ++count;
+      // Values of a reduction or a carried value exist only in their own statement.
       if (op.code == FE_OP_REDUCED || op.code == FE_OP_CARRIED || op.code == FE_OP_INDIRECT) return false;
       if (op.code == FE_OP_LOAD && !is_settled(op.buffer, row.statement)) return false;
       for (size_t v = kernel_.shared; v < statement.vars.size(); ++v)
@@ -91,6 +93,7 @@ class Looper {
             }))
           return false;
     }
+    // Recomputing must not make any reader's body too long.
     for (size_t s = 0; s < kernel_.statements.size(); ++s) {
       const auto& reader = kernel_.statements[s];
       size_t reads = 0;
@@ -104,7 +107,7 @@ class Looper {
     return true;
   }
 
-  /// Whether a buffer has its last contents when the statement begins.
+  /// Whether nothing writes the buffer from this statement on.
   bool is_settled(BufferId b, size_t statement) const {
     for (size_t s = statement; s < kernel_.statements.size(); ++s)
       for (const auto& store : kernel_.statements[s].stores)
@@ -117,13 +120,13 @@ class Looper {
     for (size_t s = row.statement + 1; s < kernel_.statements.size(); ++s)
       compute_in(kernel_.statements[s], b, row);
     statement.stores.erase(statement.stores.begin() + static_cast<std::ptrdiff_t>(row.store));
-    // Nobody touches it any more, so that it needs no room.
+    // No access is left, so the buffer needs no memory.
     auto& buffer = kernel_.buffers[b];
     buffer.strides.assign(buffer.dims.size(), 0);
     buffer.offset = 0;
   }
 
-  /// Puts the operations of the row's element in the place of each load of it.
+  /// Replaces each load of the row by the operations of the row's element.
   void compute_in(loop::Statement& reader, BufferId b, const Row& row) {
     const auto& statement = kernel_.statements[row.statement];
     const auto& store = statement.stores[row.store];
@@ -182,7 +185,7 @@ class Looper {
 bool rematerialise(loop::Kernel& kernel) {
   for (const auto& statement : kernel.statements)
     if (statement.kind == FE_STATEMENT_CONTRACT) return false;
-  return Looper(kernel).run();
+  return Rematerialiser(kernel).run();
 }
 
 }  // namespace ferrite::emitter

@@ -17,14 +17,14 @@ using loop::Statement;
 
 bool is_load(const BodyOp& op) { return op.code == FE_OP_LOAD && op.a == loop::none; }
 
-/// The load of a value that is loaded, or that and cast; else null.
+/// The load that gives a value, possibly through a cast; else null.
 const BodyOp* loaded(const Statement& statement, loop::OpId id) {
   const auto* op = &statement.ops[id];
   if (op->is_prim() && op->prim() == Prim::cast_) op = &statement.ops[op->a];
   return is_load(*op) && is_float(op->dtype) ? op : nullptr;
 }
 
-/// The one loop of a statement inside the shared ones; null where there are more.
+/// The single loop of a statement inside the shared ones; null if there are several.
 const loop::Var* inner_loop(const loop::Kernel& kernel, const Statement& statement) {
   const loop::Var* found = nullptr;
   for (size_t k = kernel.shared; k < statement.vars.size(); ++k) {
@@ -35,7 +35,7 @@ const loop::Var* inner_loop(const loop::Kernel& kernel, const Statement& stateme
   return found;
 }
 
-/// That loop where it is one of reductions, else null.
+/// That loop if it is a reduction loop, else null.
 const loop::Var* reduced_loop(const loop::Kernel& kernel, const Statement& statement) {
   const auto* loop = inner_loop(kernel, statement);
   return loop && loop->kind == loop::VarKind::reduction ? loop : nullptr;
@@ -45,7 +45,7 @@ bool is_row_scalar(const loop::Kernel& kernel, BufferId buffer) {
   return kernel.buffers[buffer].kind == FE_BUFFER_LOCAL && kernel.buffers[buffer].extent() <= 1;
 }
 
-/// Whether all that it stores is the largest of what it loads along a row.
+/// Whether the statement stores only the maximum of the elements that it loads along a row.
 bool finds_maximum(const loop::Kernel& kernel, const Statement& statement) {
   if (statement.kind != FE_STATEMENT_REDUCE || statement.stores.size() != 1 ||
       statement.reductions.size() != 1)
@@ -56,7 +56,7 @@ bool finds_maximum(const loop::Kernel& kernel, const Statement& statement) {
          loaded(statement, statement.reductions[0].element) && reduced_loop(kernel, statement);
 }
 
-/// Whether a NaN operand makes the result NaN, whatever the others are.
+/// Whether a NaN operand makes the result NaN, whatever the other operands are.
 bool passes_nan(const BodyOp& op) {
   switch (op.prim()) {
     case Prim::add_:
@@ -74,24 +74,24 @@ bool passes_nan(const BodyOp& op) {
   }
 }
 
-/// Follows what is made with a maximum through the statements behind it.
+/// Follows the values computed from a maximum through the statements after it.
 class Follower {
  public:
   Follower(index::Pool& pool, const loop::Kernel& kernel, const Statement& maximum)
       : pool_(pool), kernel_(kernel), maximum_(maximum), made_{maximum.stores[0].buffer} {}
 
   bool all_kept() {
-    bool behind = false;
+    bool after = false;
     for (const auto& statement : kernel_.statements) {
-      if (behind && !keeps(statement)) return false;
-      behind = behind || &statement == &maximum_;
+      if (after && !keeps(statement)) return false;
+      after = after || &statement == &maximum_;
     }
-    return behind;
+    return after;
   }
 
  private:
-  /// What is known of a value: that it is made with the maximum, that it is NaN where any element of the row is, and that it is where the
-  /// element that the loops are at is.
+  /// Facts about a value: `made`: it depends on the maximum. `of_row`: it is NaN if any element of the row
+  /// is. `of_element`: it is NaN if the element at the current point of the loops is.
   struct Value {
     bool made = false, of_row = false, of_element = false;
   };
@@ -101,7 +101,7 @@ class Follower {
     const auto made = [&](loop::OpId id) { return id != loop::none && values[id].made; };
     if (std::ranges::none_of(values, &Value::made)) return true;
     if (statement.kind != FE_STATEMENT_MAP && statement.kind != FE_STATEMENT_REDUCE) return false;
-    // What is loaded, and from where.
+    // A value that depends on the maximum must not select which element is loaded.
     for (const auto& op : statement.ops)
       if ((op.code == FE_OP_LOAD || op.code == FE_OP_INDIRECT) && made(op.a)) return false;
     for (const auto& store : statement.stores) {
@@ -128,6 +128,7 @@ class Follower {
         const auto& reduction = statement.reductions[op.bits];
         const auto& element = values[reduction.element];
         value.made = element.made || (reduction.index != loop::none && values[reduction.index].made);
+        // A sum over the row contains every element, so a single NaN makes it NaN.
         value.of_row = reduction.kind == FE_REDUCE_SUM && (element.of_row || element.of_element) &&
                        reduced_loop(kernel_, statement);
         continue;
@@ -173,14 +174,14 @@ const Statement* maximum_taken_off(index::Pool& pool, const loop::Kernel& kernel
   };
   const Statement* maximum = nullptr;
   for (const auto& other : kernel.statements) {
-    // Neither changes behind it.
+    // Nothing may store to the maximum or to the row between the two statements.
     if (maximum && (stores_to(other, top.buffer) || stores_to(other, element.buffer))) return nullptr;
     if (!maximum && stores_to(other, top.buffer)) maximum = &other;
   }
   if (!maximum || !finds_maximum(kernel, *maximum)) return nullptr;
   const auto& compared = maximum->ops[maximum->reductions[0].element];
   const auto& reduced = *loaded(*maximum, maximum->reductions[0].element);
-  // Casts keep the order: elements may be rounded as the largest is, and no less.
+  // Casts are monotonic: the elements must be rounded exactly as the maximum was.
   const auto dtype = ops[difference.a].dtype;
   if (kernel.buffers[top.buffer].dtype != dtype || (compared.code != FE_OP_LOAD && compared.dtype != dtype))
     return nullptr;
@@ -196,7 +197,7 @@ const Statement* maximum_taken_off(index::Pool& pool, const loop::Kernel& kernel
 }
 
 bool sum_keeps_nan(index::Pool& pool, const loop::Kernel& kernel, const Statement& statement) {
-  // Emitters work on statements of their own, which store what the kernel's do.
+  // Emitters work on rewritten statements, which store to the same buffers as the kernel's.
   const auto maximum = std::ranges::find_if(kernel.statements, [&](const Statement& other) {
     return finds_maximum(kernel, other) && !statement.stores.empty() &&
            other.stores[0].buffer == statement.stores[0].buffer;

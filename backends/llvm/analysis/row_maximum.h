@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The largest value of a row that a softmax takes off each before it takes their powers.
+// Finds the row maximum that a softmax subtracts from each element before the exponential.
 #pragma once
 
 #include "ferrite/loop.hpp"
 
 namespace ferrite::emitter {
 
-/// The statement that finds the largest of a row, where the value of `difference` is an element of the row less that: then it is never
-/// positive, or NaN. Null where it is not so.
+/// Returns the statement that computes the maximum of a row, if `difference` is an element of that row minus
+/// the maximum. The difference is then never positive, or it is NaN. Returns null if there is no such
+/// statement.
 const loop::Statement* maximum_taken_off(index::Pool& pool, const loop::Kernel& kernel,
                                          const loop::Statement& statement, loop::OpId difference);
 
-/// Whether the statement finds the largest of a row, and a NaN of the row makes all NaN that is stored of it by another way: by the sum
-/// of a softmax, in which it is as well. Then it does not matter what the largest is.
+/// Whether the statement computes the maximum of a row, and a NaN in the row reaches every stored result in
+/// another way: through the sum of a softmax, which also contains it. The maximum may then ignore NaNs.
 bool sum_keeps_nan(index::Pool& pool, const loop::Kernel& kernel, const loop::Statement& statement);
 
 }  // namespace ferrite::emitter

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The entry function: a range of tasks, each some points of the outer loops, and the statements inside them.
+// The entry function: it runs a range of tasks, each of which covers some points of the outer loops with
+// their statements.
 #include "ferrite/emitter/kernel_emitter.h"
 
 #include <algorithm>
@@ -11,9 +12,9 @@
 #include "backends/llvm/cpu/nest/memory_hints.h"
 #include "backends/llvm/cpu/nest/nest_emitter.h"
 #include "backends/llvm/cpu/nest/rows.h"
+#include "ferrite/analysis/loop_check.hpp"
 #include "ferrite/emitter/contract.h"
 #include "ferrite/error.hpp"
-#include "ferrite/analysis/loop_check.hpp"
 
 namespace ferrite::emitter {
 
@@ -21,10 +22,11 @@ namespace {
 
 using loop::VarKind;
 
-// A task should outlast its own start many times.
+// A task should take many times as long as its start.
 constexpr double cycles_of_task = 4000;
 
-/// One statement alone: leading loops become tasks as far as tasks stay long enough, the next one is cut into blocks.
+/// Divides a single statement into tasks: leading loops become tasks while these stay long enough, and the
+/// next loop is cut into blocks.
 class SingleStatement {
  public:
   SingleStatement(const Target& target, loop::Kernel& kernel)
@@ -56,10 +58,10 @@ class SingleStatement {
         continue;
       }
       cut(var, var == plan_.vector ? least_block(plan_) : 1);
-      // Tiles are divided both ways.
+      // Transposition blocks can be divided in both directions.
       if (var == plan_.vector && !plan_.transposed.empty() && inside > 2 * cycles_of_task &&
           allowed(*plan_.inside))
-        cut(*plan_.inside, plan_.tile_lines);
+        cut(*plan_.inside, plan_.transpose_lines);
       break;
     }
     cycles_ = inside;
@@ -68,7 +70,7 @@ class SingleStatement {
   void emit(KernelContext& context, EmitResult& result) {
     result.tasks = is_empty(plan_.statement) ? 0 : 1;
     for (const auto& cut : cuts_) result.tasks *= cut.count;
-    result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_share / std::max(cycles_, 1.0)));
+    result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_range / std::max(cycles_, 1.0)));
     if (result.tasks == 0) return;
     with_streams(context, {&plan_, 1}, [&](bool streams) { emit_tasks(context, streams); });
   }
@@ -76,7 +78,7 @@ class SingleStatement {
  private:
   void emit_tasks(KernelContext& context, bool streams) {
     StatementEmitter statement(context, plan_, streams);
-    statement.ask_ahead(next_pages(context.target, context.kernel, plan_));
+    statement.prefetch_ahead(next_pages(context.target, context.kernel, plan_));
     auto& builder = context.builder;
     context.loop(context.begin, context.end, 1, "task", [&](llvm::Value* task) {
       Point point;
@@ -117,13 +119,12 @@ class SingleStatement {
 
 }  // namespace
 
-std::string unsupported_reason(const Target& target, const loop::Kernel& kernel,
-                               const ContractConfig& config) {
+std::string unsupported_reason(const Target& target, const loop::Kernel& kernel, const GemmConfig& config) {
   if (kernel.statements.empty()) return "the kernel has no statement";
   for (const auto& buffer : kernel.buffers)
     if (!loop::is_computable(buffer.dtype))
       return "element type " + std::string(name_of(buffer.dtype)) + " has no code here";
-  if (can_emit_contract(target, kernel, config)) return "";
+  if (can_emit_gemm(target, kernel, config)) return "";
   for (const auto& statement : kernel.statements) {
     if (statement.kind == FE_STATEMENT_CALL) return "a call is no code";
     if (statement.has(VarKind::serial) &&
@@ -144,12 +145,13 @@ std::string unsupported_reason(const Target& target, const loop::Kernel& kernel,
 
 namespace {
 
-/// Cycles of a contraction with what follows it; nothing where it is computed as any other statement.
-std::optional<double> contract_cycles(const Target& target, const loop::Kernel& kernel) {
+/// Estimated cycles of a contraction with its epilogue; nullopt if it is emitted like any other statement.
+std::optional<double> gemm_cycles(const Target& target, const loop::Kernel& kernel) {
   auto copy = kernel;
-  const auto plan = plan_contract(target, copy, true, {});
+  const auto plan = plan_gemm(target, copy, true, {});
   if (!plan) return std::nullopt;
-  // What each element costs after its sum, and what brings it: from the caches, or where those do not hold it, from memory.
+  // Cost per element after its sum, and of loading the operands: from the caches, or from memory if they
+  // exceed them.
   constexpr double bytes_a_cycle = 8, slow_bytes_a_cycle = 4, of_task = 1000;
   double cycles = plan->cycles + of_task * static_cast<double>(plan->tasks());
   for (const auto& buffer : kernel.buffers) {
@@ -168,11 +170,11 @@ std::optional<double> contract_cycles(const Target& target, const loop::Kernel& 
 }  // namespace
 
 double estimate_seconds(const Target& target, loop::Kernel kernel) {
-  if (const auto cycles = contract_cycles(target, kernel)) return *cycles / target.cycles_per_second;
-  if (auto blocked = kernel; const auto plan = plan_row_blocks(target, blocked)) {
-    if (const auto running = plan_running_rows(target, kernel, *plan))
+  if (const auto cycles = gemm_cycles(target, kernel)) return *cycles / target.cycles_per_second;
+  if (auto blocked = kernel; const auto plan = plan_attention_blocks(target, blocked)) {
+    if (const auto running = plan_streaming_softmax(target, kernel, *plan))
       return running->cycles / target.cycles_per_second;
-    return row_block_cycles(target, blocked, *plan) / target.cycles_per_second;
+    return attention_block_cycles(target, blocked, *plan) / target.cycles_per_second;
   }
   double cycles = 0;
   for (const auto& statement : kernel.statements) {
@@ -183,30 +185,31 @@ double estimate_seconds(const Target& target, loop::Kernel kernel) {
 }
 
 EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
-                       std::string_view entry, const ContractConfig& config) {
+                       std::string_view entry, const GemmConfig& config) {
   if (auto reason = unsupported_reason(target, kernel, config); !reason.empty()) decline(reason);
   EmitResult result;
   result.module = std::make_unique<llvm::Module>(llvm::StringRef(entry.data(), entry.size()), llvm_context);
   llvm::Triple triple(target.triple);
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
-  const bool contract = can_emit_contract(target, kernel, config);
+  const bool contract = can_emit_gemm(target, kernel, config);
   std::optional<AttentionBlocks> blocks;
   std::optional<StreamingSoftmax> running;
-  if (auto blocked = kernel; !contract && (blocks = plan_row_blocks(target, blocked))) {
+  // Attention blocks rewrite the kernel, so each attempt works on its own copy.
+  if (auto blocked = kernel; !contract && (blocks = plan_attention_blocks(target, blocked))) {
     auto tiled = kernel;
-    running = plan_running_rows(target, tiled, *blocks);
+    running = plan_streaming_softmax(target, tiled, *blocks);
     kernel = std::move(running ? tiled : blocked);
   }
   KernelContext context(*result.module, target, kernel, entry);
   if (contract) {
-    auto shape = emit_contract(context, config);
+    auto shape = emit_gemm(context, config);
     result.tasks = shape.tasks;
     result.grain = shape.grain;
   } else if (running) {
-    emit_running_rows(context, *running, result);
+    emit_streaming_softmax(context, *running, result);
   } else if (blocks) {
-    emit_row_blocks(context, *blocks, result);
+    emit_attention_blocks(context, *blocks, result);
   } else {
     bool local = std::any_of(kernel.buffers.begin(), kernel.buffers.end(),
                              [](const loop::Buffer& buffer) { return buffer.kind == FE_BUFFER_LOCAL; });

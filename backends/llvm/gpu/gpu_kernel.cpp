@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Points of the shared loops become threads where each has little to do, else blocks whose threads divide the rest among them.
+// Chooses how a kernel runs on the grid. Points of the shared loops become threads if each has little work;
+// otherwise they become blocks, whose threads divide the work.
 #include "ferrite/emitter/gpu_kernel.h"
 
 #include <llvm/IR/DerivedTypes.h>
@@ -20,12 +21,12 @@
 #include "backends/llvm/gpu/nest/thread_block.h"
 #include "backends/llvm/gpu/nest/transpose_tiles.h"
 #include "backends/llvm/ir/reduction_state.h"
+#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/analysis/stores_apart.hpp"
 #include "ferrite/emitter/body_emitter.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/error.hpp"
 #include "ferrite/gpu_runtime/device_code.h"
-#include "ferrite/analysis/loop_check.hpp"
-#include "ferrite/analysis/stores_apart.hpp"
 
 namespace ferrite::emitter {
 
@@ -33,13 +34,13 @@ namespace {
 
 using loop::VarKind;
 
-/// A thread alone goes over so many elements before a block shares them, where neighbours would not read side by side.
+/// Up to this many elements, one thread processes a point alone even if reads are not coalesced.
 constexpr int64_t few_elements = 32;
-/// Threads that are worth having even where each then goes over much.
+/// With at least this many threads, one thread per point is efficient even if each has much work.
 constexpr int64_t many_threads = 4096;
-constexpr int64_t most_reads_at_once = 8;  // of a thread that reduces
-constexpr size_t short_body = 64;          // operations that are worth writing out for each of them
-constexpr int64_t most_registers = 8;      // elements of a local buffer of one thread
+constexpr int64_t most_reads_at_once = 8;  // loads in flight per thread of a reduction
+constexpr size_t short_body = 64;          // operations of a body that may be unrolled for each of them
+constexpr int64_t most_registers = 8;      // elements of a thread's local buffer
 
 int64_t product(std::span<const loop::Var> vars) {
   int64_t count = 1;
@@ -47,14 +48,14 @@ int64_t product(std::span<const loop::Var> vars) {
   return count;
 }
 
-/// How a kernel is laid out over the grid.
+/// The mapping of a kernel to the grid.
 struct Layout {
-  bool by_points = true;  ///< each thread has a point of the shared loops, else each block
-  int64_t points = 1;     ///< of the shared loops
+  bool by_points = true;  ///< each thread has a point of the shared loops, else each block has one
+  int64_t points = 1;     ///< number of points of the shared loops
   unsigned threads = 1;
 };
 
-/// Whether neighbours along `var` lie side by side in what the statement reads most of.
+/// Whether neighbours along `var` are adjacent in the buffer that dominates the statement's reads.
 bool walks_side_by_side(loop::Kernel& kernel, const loop::Statement& statement, const loop::Var& var) {
   const loop::BodyOp* most = nullptr;
   for (const auto& op : statement.ops)
@@ -67,14 +68,15 @@ bool walks_side_by_side(loop::Kernel& kernel, const loop::Statement& statement, 
   return step && std::abs(*step) <= 1;
 }
 
-/// Points that may store to one element, one after the other where no atomic operation does it.
+/// Whether points that may store to one element must run in order, because no atomic operation covers the
+/// store.
 bool needs_order(const GpuMachine& machine, const loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
   return statement.kind == FE_STATEMENT_SCATTER && !stores_at_once(machine, kernel, statement);
 }
 
-/// Points that differ in a variable by which elements lie apart never meet: such variables are made the shared ones, and a thread
-/// goes over the others in their order.
+/// Points that differ in a variable on which the stored element depends never conflict. Makes such variables
+/// the shared ones; a thread iterates over the others in order.
 void order_scatter(loop::Kernel& kernel) {
   auto& statement = kernel.statements[0];
   std::vector<loop::Var> apart, others;
@@ -84,9 +86,9 @@ void order_scatter(loop::Kernel& kernel) {
   std::ranges::copy(others, std::ranges::copy(apart, statement.vars.begin()).out);
 }
 
-/// A scan by blocks, where rows are long and there are not so many of them that a thread each goes over neighbours side by side.
+/// A block scan, if rows are long and there are too few of them for one thread each with coalesced reads.
 std::optional<BlockScanPlan> scan_of(const Target& target, loop::Kernel& kernel) {
-  auto plan = plan_grid_scan(target, kernel);
+  auto plan = plan_block_scan(target, kernel);
   if (!plan || plan->extent <= few_elements) return std::nullopt;
   const auto& statement = kernel.statements[0];
   const size_t parallel = statement.parallel_count();
@@ -109,7 +111,7 @@ Layout layout_of(const GpuMachine& machine, loop::Kernel& kernel) {
     if (rest > few_elements)
       alone = alone && kernel.shared > 0 && layout.points >= many_threads &&
               walks_side_by_side(kernel, statement, statement.vars[kernel.shared - 1]);
-    // What carries a value from point to point is one thread's.
+    // A carried value belongs to a single thread.
     if (statement.has(VarKind::serial)) alone = alone && kernel.statements.size() == 1;
   }
   const bool serial = kernel.statements.size() == 1 && kernel.statements[0].has(VarKind::serial);
@@ -180,7 +182,7 @@ class GpuKernelEmitter {
     for (size_t k = 0; k < values.size(); ++k) point.set(statement.vars[k].symbol, values[k]);
     return point;
   }
-  /// Rounds or steps of a reduction whose reads are on their way at once. What is written between reads would keep them in order.
+  /// Steps of a reduction whose loads are issued together. Stores between the loads would keep them in order.
   int64_t reads_at_once(const loop::Statement& statement) const {
     auto& pool = context_.kernel.pool;
     const auto element = element_part(pool, statement);
@@ -189,7 +191,7 @@ class GpuKernelEmitter {
     });
     return writes || statement.ops.size() > short_body ? 1 : most_reads_at_once;
   }
-  /// All loops beyond the first `fixed` one by one.
+  /// Plans scalar loops for all variables after the first `fixed`.
   StatementPlan plan_of(const loop::Statement& statement, size_t fixed) const {
     StatementPlan plan;
     plan.statement = statement;
@@ -202,7 +204,8 @@ class GpuKernelEmitter {
     return plan;
   }
 
-  /// A map whose neighbours along its last loop are neighbours in memory: as many at a time as a thread's access is wide.
+  /// The plan of a map whose neighbours along its last loop are adjacent in memory: vectors as wide as a
+  /// thread's access.
   std::optional<StatementPlan> vectors_of(const loop::Statement& statement) const {
     if (statement.kind != FE_STATEMENT_MAP || statement.has(VarKind::serial) || !statement.reductions.empty())
       return std::nullopt;
@@ -215,7 +218,8 @@ class GpuKernelEmitter {
     if (plan.lanes == 1) return std::nullopt;
     return plan;
   }
-  /// Whether all that the statement touches is the same along the variable, or begins where vectors do: rows with a rest, which are padded.
+  /// Whether each access is either constant along the variable or starts at multiples of the lanes. Padded
+  /// rows may have a remainder.
   bool begin_at_vectors(const loop::Statement& statement, index::Symbol along, unsigned lanes) const {
     auto& kernel = context_.kernel;
     const auto begins = [&](loop::BufferId buffer, const std::vector<index::Expr>& index) {
@@ -260,11 +264,13 @@ class GpuKernelEmitter {
     return (count + layout_.threads - 1) / layout_.threads;
   }
 
-  /// `body(k)` for each k < count, one thread each.
+  /// Calls `body(k)` for each k < count, distributed over the threads.
   void divide(int64_t count, const llvm::Twine& name, const std::function<void(llvm::Value*)>& body) {
     block_.divide(count, layout_.threads, name, body);
   }
 
+  // One thread per point if there are enough points or few elements to reduce; else all threads reduce each
+  // point.
   void by_block(const loop::Statement& statement, const std::vector<llvm::Value*>& values) {
     const auto point = point_at(statement, values);
     const size_t shared = context_.kernel.shared, parallel = statement.parallel_count();
@@ -285,7 +291,7 @@ class GpuKernelEmitter {
                   [&](llvm::Value* k) { reduce_together(statement, set_rest(point, k)); });
   }
 
-  /// One point's reduction by all threads of the block.
+  /// Reduces one point with all threads of the block.
   void reduce_together(const loop::Statement& statement, const Point& point) {
     auto& builder = context_.builder;
     BodyEmitter body(context_, statement);
@@ -328,48 +334,49 @@ class GpuKernelEmitter {
 
 }  // namespace
 
-std::string grid_unsupported_reason(const Target& target, const loop::Kernel& kernel) {
+std::string gpu_unsupported_reason(const Target& target, const loop::Kernel& kernel) {
   for (const auto& statement : kernel.statements)
     if (kernel.statements.size() > 1 && statement.kind == FE_STATEMENT_SCATTER)
       return "a scatter beside other statements";
   if (std::ranges::any_of(kernel.buffers,
                           [](const loop::Buffer& buffer) { return buffer.packing.has_value(); })) {
     auto planned = kernel;
-    return plan_grid_contract(target, planned, 0) ? "" : "a packed operand outside a contraction";
+    return plan_gpu_gemm(target, planned, 0) ? "" : "a packed operand outside a contraction";
   }
   return unsupported_reason(target, kernel);
 }
 
-std::vector<GpuOption> grid_options(const Target& target, const loop::Kernel& kernel) {
+std::vector<GpuOption> gpu_options(const Target& target, const loop::Kernel& kernel) {
   if (kernel.statements[0].kind != FE_STATEMENT_CONTRACT) return {};
   auto planned = kernel;
-  if (const auto softmax = plan_grid_softmax(target, planned))
-    return {{0, "", grid_softmax_seconds(target, *softmax), {}}};
-  return grid_contract_options(target, kernel);
+  if (const auto softmax = plan_gpu_attention(target, planned))
+    return {{0, "", gpu_attention_seconds(target, *softmax), {}}};
+  return gpu_gemm_options(target, kernel);
 }
 
-GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
-                            std::string_view entry, uint64_t option) {
-  if (auto reason = grid_unsupported_reason(target, kernel); !reason.empty()) decline(reason);
-  GridResult result;
+GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& target, loop::Kernel kernel,
+                              std::string_view entry, uint64_t option) {
+  if (auto reason = gpu_unsupported_reason(target, kernel); !reason.empty()) decline(reason);
+  GpuEmitResult result;
   result.module = std::make_unique<llvm::Module>(llvm::StringRef(entry.data(), entry.size()), llvm_context);
   llvm::Triple triple(target.triple);
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
   std::optional<GpuGemmPlan> contract;
-  const auto softmax = plan_grid_softmax(target, kernel);
+  const auto softmax = plan_gpu_attention(target, kernel);
   if (!softmax && kernel.statements[0].kind == FE_STATEMENT_CONTRACT)
-    contract = plan_grid_contract(target, kernel, option);
-  // What is left of contractions are sums of products.
+    contract = plan_gpu_gemm(target, kernel, option);
+  // Contractions without a plan are emitted as sums of products.
   for (auto& statement : kernel.statements)
     if (!softmax && !contract && statement.kind == FE_STATEMENT_CONTRACT) {
       statement.contract_a = statement.contract_b = loop::none;
       statement.contract_kind = FE_CONTRACT_GENERIC;
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
-  const auto rows = softmax || contract ? std::nullopt : plan_grid_rows(target, kernel);
-  const auto columns = softmax || contract || rows ? std::nullopt : plan_grid_columns(target, kernel);
-  const auto tiles = softmax || contract || rows || columns ? std::nullopt : plan_grid_tiles(kernel);
+  // Try the specialised schedules in this order; layout_of() handles the remaining kernels.
+  const auto rows = softmax || contract ? std::nullopt : plan_row_reduction(target, kernel);
+  const auto columns = softmax || contract || rows ? std::nullopt : plan_column_reduction(target, kernel);
+  const auto tiles = softmax || contract || rows || columns ? std::nullopt : plan_transpose_tiles(kernel);
   const auto scan = softmax || contract || rows || columns || tiles ? std::nullopt : scan_of(target, kernel);
   const auto layout =
       softmax || contract || rows || columns || tiles || scan ? Layout() : layout_of(*target.grid, kernel);
@@ -383,27 +390,27 @@ GridResult emit_grid_kernel(llvm::LLVMContext& llvm_context, const Target& targe
   };
   if (softmax) {
     ThreadBlock block(context);
-    emit_grid_softmax(context, block, *softmax);
+    emit_gpu_attention(context, block, *softmax);
     finish(block, softmax->blocks(), softmax->threads(*target.grid));
   } else if (contract) {
     ThreadBlock block(context);
-    emit_grid_contract(context, block, *contract);
+    emit_gpu_gemm(context, block, *contract);
     finish(block, contract->blocks(), contract->threads);
   } else if (rows) {
     ThreadBlock block(context);
-    emit_grid_rows(context, block, *rows);
+    emit_row_reduction(context, block, *rows);
     finish(block, rows->points, rows->threads);
   } else if (columns) {
     ThreadBlock block(context);
-    emit_grid_columns(context, block, *columns);
+    emit_column_reduction(context, block, *columns);
     finish(block, columns->blocks, columns->threads());
   } else if (tiles) {
     ThreadBlock block(context);
-    emit_grid_tiles(context, block, *tiles);
-    finish(block, tiles->blocks, grid_tiles_threads);
+    emit_transpose_tiles(context, block, *tiles);
+    finish(block, tiles->blocks, transpose_tile_threads);
   } else if (scan) {
     ThreadBlock block(context);
-    emit_grid_scan(context, block, *scan);
+    emit_block_scan(context, block, *scan);
     finish(block, scan->points, scan->threads);
   } else {
     GpuKernelEmitter emitter(context, layout);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The order of evaluation and the index arithmetic of a body; memory is in body_memory.cpp, primitives in body_prims.cpp.
+// The order of evaluation and the index arithmetic of a body; body_memory.cpp has memory, body_prims.cpp
+// primitives.
 #include "ferrite/emitter/body_emitter.h"
 
 #include <llvm/IR/Constants.h>
@@ -17,11 +18,12 @@ namespace ferrite::emitter {
 
 namespace {
 
-/// Indices of less are computed in 32 bits: far from their end, as the lanes of a tail and the threads behind the last point
-/// reach past an extent.
+/// Indices below this bound are computed in 32 bits. The margin covers lanes of a tail and threads past the
+/// last point, which exceed an extent.
 constexpr int64_t small_index = int64_t{1} << 30;
 
-/// Puts an index into the error words, unless one is there. `outside`: whether it is out of range; of vectors, in which lanes.
+/// Writes an index to the error words, unless they are in use. `outside`: whether it is out of range; for
+/// vectors, by lane.
 void report_index(KernelContext& context, llvm::Value* outside, llvm::Value* given, DType dtype,
                   const loop::BodyOp& op) {
   auto& builder = context.builder;
@@ -30,8 +32,8 @@ void report_index(KernelContext& context, llvm::Value* outside, llvm::Value* giv
   const auto scope = grid ? llvm_context.getOrInsertSyncScopeID(grid->grid_scope)
                           : llvm::SyncScope::ID(llvm::SyncScope::System);
   constexpr auto order = llvm::AtomicOrdering::Monotonic;
-  auto* word =
-      builder.getInt32Ty();  // the lower half of the first one: all devices exchange words of 32 bits
+  // The lower half of the first error word: all devices can exchange 32-bit words.
+  auto* word = builder.getInt32Ty();
   auto* claim =
       builder.CreateAtomicCmpXchg(context.error, llvm::ConstantInt::get(word, 0),
                                   llvm::ConstantInt::get(word, 1), llvm::Align(4), order, order, scope);
@@ -66,7 +68,7 @@ std::vector<int64_t> lane_offsets(index::Pool& pool, index::Expr expr, index::Sy
     for (unsigned k = 0; k < lanes; ++k) offsets[k] = *step * k;
     return offsets;
   }
-  // The algebra says whether (lanes * t + k) div 2 and the like differ from lane 0's by a constant.
+  // The algebra decides whether (lanes * t + k) div 2 and the like differ from lane 0's value by a constant.
   const auto range = pool.symbol_range(vector);
   const auto t = pool.symbol(pool.new_symbol({0, range.hi / lanes}));
   const auto at_lane = [&](unsigned k) {
@@ -235,7 +237,7 @@ llvm::Value* BodyEmitter::stored(loop::OpId root) {
 }
 
 void BodyEmitter::emit_with_operands(loop::OpId root, bool as_stored) {
-  // Operands have smaller numbers: mark what is needed downwards, emit upwards. No recursion, bodies may be long.
+  // Operands have smaller numbers: mark downwards, emit upwards, without recursion since bodies may be long.
   std::vector<bool> needed(root + 1), needed_stored(root + 1);
   (as_stored ? needed_stored : needed)[root] = true;
   auto need = [&](loop::OpId id) {
@@ -353,7 +355,7 @@ void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
   auto* zero = llvm::Constant::getNullValue(type);
   auto* extent = llvm::ConstantInt::getSigned(type, static_cast<int64_t>(op.bits));
   auto* last = llvm::ConstantInt::getSigned(type, std::max<int64_t>(static_cast<int64_t>(op.bits) - 1, 0));
-  // A u64 of 2^63 and more is no negative number, and beyond every extent.
+  // A u64 of 2^63 or more is not negative; it is beyond every extent.
   if (op.flags == FE_INDIRECT_WRAP && is_signed(dtype))
     position = builder_.CreateSelect(builder_.CreateICmpSLT(position, zero),
                                      builder_.CreateAdd(position, extent), position);
@@ -363,6 +365,7 @@ void BodyEmitter::emit_indirect(const loop::BodyOp& op, loop::OpId id) {
     auto* any = outside->getType()->isVectorTy() ? builder_.CreateOrReduce(outside) : outside;
     context_.when(any, "index.error", [&] { report_index(context_, outside, given, dtype, op); });
   }
+  // Clamp even after a report: the kernel goes on, and its accesses must stay valid.
   if (op.flags != FE_INDIRECT_ASSUME)
     position = is_signed(dtype) ? builder_.CreateBinaryIntrinsic(
                                       llvm::Intrinsic::smax, zero,
@@ -441,7 +444,7 @@ BodyEmitter::Address BodyEmitter::address(index::Expr expr) {
       return result;
     }
   }
-  // 32-bit lanes where every intermediate value fits; a tail's lanes reach past the extent by less than a vector.
+  // 32-bit lanes if all intermediate values fit; a tail's lanes exceed the extent by less than a vector.
   const index::Expr roots[] = {lanes};
   auto small = [&](index::Expr part) {
     auto range = pool_.range(part);
@@ -464,7 +467,7 @@ struct IndexArithmetic {
   llvm::Type* type;
   std::function<llvm::Value*(index::Expr)> operand;
   std::function<llvm::Value*(index::Symbol)> variable;
-  bool halves = false;  ///< what fits is computed in 32 bits, on machines whose registers have no more
+  bool halves = false;  ///< compute values that fit in 32 bits, for machines with 32-bit registers
 
   llvm::Value* number(int64_t value) { return llvm::ConstantInt::getSigned(type, value); }
 
@@ -493,8 +496,8 @@ struct IndexArithmetic {
     return builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, operand(a), operand(b));
   }
   bool plain(index::Expr a, index::Expr b) const { return pool.range(a).lo >= 0 && pool.range(b).lo > 0; }
-  /// Whether a sum of several terms, or of multiples, is computed in 32 bits: all of it fits, also where threads past the end of a loop
-  /// compute what nobody reads.
+  /// Whether a sum is computed in 32 bits: all of it must fit, even in threads past the end, whose result is
+  /// unused.
   bool is_small(int64_t constant, std::span<const index::Term> terms) const {
     if (!halves || !type->isIntegerTy(64) || terms.empty()) return false;
     if (terms.size() == 1 && terms[0].coefficient == 1) return false;
@@ -506,7 +509,7 @@ struct IndexArithmetic {
     }
     return most < static_cast<double>(small_index);
   }
-  /// Both of 32 bits.
+  /// Whether both operands fit in 32 bits.
   bool fits(index::Expr a, index::Expr b) const {
     constexpr int64_t limit = int64_t{1} << 31;
     return halves && type->isIntegerTy(64) && pool.range(a).hi < limit && pool.range(b).hi < limit;
@@ -526,7 +529,7 @@ struct IndexArithmetic {
     auto* rest = builder.CreateSRem(x, d);
     return builder.CreateSelect(inexact(x, d), builder.CreateAdd(rest, d), rest);
   }
-  /// Whether the truncated quotient lies above the real one.
+  /// Whether truncation rounded the quotient up.
   llvm::Value* inexact(llvm::Value* x, llvm::Value* d) {
     auto* rest = builder.CreateSRem(x, d);
     auto* zero = llvm::Constant::getNullValue(type);

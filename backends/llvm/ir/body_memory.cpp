@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Loads and stores of a body: contiguous, reversed, shuffled from a few neighbouring vectors, gathered; masked wherever a lane may not
-// exist.
+// Loads and stores of a body: contiguous, reversed, shuffled from a few adjacent vectors, or gathered. They
+// are masked wherever a lane may not exist.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/InlineAsm.h>
@@ -16,14 +16,16 @@ namespace ferrite::emitter {
 
 namespace {
 
-constexpr unsigned word_bytes = 4;  // that machines with grids compare and exchange, at least
+constexpr unsigned word_bytes = 4;  // the least width of atomic exchange on machines with grids
 
-/// Whether all that lies in the words of its elements is the buffer's: a word that reached past its end would be another's, too.
+/// Whether the 32-bit words that contain the elements belong entirely to the buffer: an exchange of a word
+/// past its end would race with another buffer.
 bool has_whole_words(const loop::Buffer& buffer) {
   return buffer.kind != FE_BUFFER_LOCAL && buffer.alignment >= word_bytes && buffer.bytes() % word_bytes == 0;
 }
 
-/// Whether all accesses are of one element: its address is known, whatever index from data picks it, so that a local one stays in a register.
+/// Whether the buffer has a single element: the address is then constant even for indices from data, so a
+/// local buffer stays in a register.
 bool is_single(const loop::Buffer& buffer) { return buffer.extent() == 1; }
 
 llvm::SmallVector<int, 64> reversed(unsigned lanes) {
@@ -32,7 +34,7 @@ llvm::SmallVector<int, 64> reversed(unsigned lanes) {
   return order;
 }
 
-/// The lane of a constant mask that holds one.
+/// The lane of a constant mask with exactly one active lane.
 std::optional<unsigned> single_lane(llvm::Value* mask) {
   auto* lanes = llvm::dyn_cast_or_null<llvm::ConstantVector>(mask);
   if (!lanes) return std::nullopt;
@@ -53,7 +55,8 @@ bool stores_at_once(const GpuMachine& machine, const loop::Kernel& kernel, const
     const bool extremum = store.mode == FE_STORE_MAX || store.mode == FE_STORE_MIN;
     if (!extremum && store.mode != FE_STORE_ADD) return false;
     if (KernelContext::storage_bytes(buffer.dtype) >= word_bytes) return true;
-    // Where each update is an exchange that changes something, thousands of threads at one place keep each other from it.
+    // Compare-and-swap scales badly: thousands of threads that all change one element make each other retry.
+    // Extrema rarely change it.
     return (extremum || machine.pair_sum_of(buffer.dtype)) && has_whole_words(buffer);
   };
   return statement.kind == FE_STATEMENT_SCATTER && std::ranges::all_of(statement.stores, is_atomic);
@@ -69,8 +72,8 @@ llvm::Value* BodyEmitter::widen(llvm::Value* stored, DType dtype) {
 
 llvm::Value* BodyEmitter::widen_loaded(llvm::Value* loaded, DType dtype, bool shuffled) {
   auto* value = widen(loaded, dtype);
-  // Of halves that are collected one by one and then shuffled, the x86 code generator of LLVM 22 loses elements where it combines the
-  // conversion with the shuffles.
+  // For halves that are gathered one by one and then shuffled, the x86 code generator of LLVM 22 drops
+  // elements when it combines the conversion with the shuffles. The fence prevents that.
   if (dtype == f16 && shuffled && !context_.target.grid)
     value = builder_.CreateArithmeticFence(value, value->getType());
   return value;
@@ -94,7 +97,7 @@ llvm::Value* BodyEmitter::pointer(loop::BufferId buffer, llvm::Value* element) {
   return builder_.CreateGEP(type, context_.base(buffer), element);
 }
 
-/// The lanes that exist and for which `mask` (a value of the body, or null) holds; null = all.
+/// The lanes that exist and for which `mask` (a value of the body, or null) is true; null: all.
 llvm::Value* BodyEmitter::element_mask(llvm::Value* mask) {
   if (!mask) return point_.mask;
   mask = spread(mask);
@@ -156,8 +159,8 @@ llvm::Value* BodyEmitter::load_scalar(loop::BufferId buffer, llvm::Value* elemen
   return loaded;
 }
 
-/// Of an access of all lanes, which are neighbours: an element's, or where the machine's memory is all its own, and begins where vectors
-/// do, the vector's.
+/// The alignment of an access to adjacent lanes: that of an element, or of the vector if the machine owns all
+/// of the buffer's memory and the access starts at a multiple of the lanes.
 llvm::Align BodyEmitter::alignment(loop::BufferId id, const Address& place) const {
   const auto& buffer = context_.kernel.buffers[id];
   const uint64_t bytes = KernelContext::storage_bytes(buffer.dtype), vector = bytes * point_.lanes;
@@ -165,7 +168,7 @@ llvm::Align BodyEmitter::alignment(loop::BufferId id, const Address& place) cons
   return llvm::Align(whole && vector <= buffer.alignment && std::has_single_bit(vector) ? vector : bytes);
 }
 
-/// Neighbouring elements; `certain`: they are the buffer's.
+/// Loads adjacent elements; `certain`: the address is known to lie in the buffer.
 llvm::Value* BodyEmitter::load_vector(loop::BufferId buffer, llvm::Value* from, unsigned lanes, bool certain,
                                       llvm::Value* mask, llvm::Align align) {
   DType dtype = context_.kernel.buffers[buffer].dtype;
@@ -180,8 +183,8 @@ llvm::Value* BodyEmitter::load_vector(loop::BufferId buffer, llvm::Value* from, 
   return loaded;
 }
 
-/// Lanes at constant distances, of which none is far: the vectors that they lie in are read as a whole, from the first lane's element to
-/// the last one's and not beyond, and shuffled.
+/// Loads lanes at small constant distances: reads the vectors that contain them, from the first lane's
+/// element to the last one's and not beyond, and shuffles.
 llvm::Value* BodyEmitter::load_window(loop::BufferId buffer, const Address& place, llvm::Value* condition,
                                       llvm::Value* mask) {
   const unsigned lanes = point_.lanes, count = vectors_of_window(place.offsets);
@@ -191,7 +194,8 @@ llvm::Value* BodyEmitter::load_window(loop::BufferId buffer, const Address& plac
   auto* scalar = context_.storage_type(context_.kernel.buffers[buffer].dtype);
   auto* from = pointer(buffer, builder_.CreateAdd(place.base, context_.i64(low)));
   if (condition) from = builder_.CreateSelect(condition, from, context_.nowhere());
-  // Of a mask, each element has what the lanes at it have; as integers, which every machine shuffles.
+  // An element is active if a lane that uses it is. Masks are shuffled as integers, which every machine
+  // supports.
   llvm::Value* wide = nullptr;
   if (mask) {
     auto* integer = builder_.getIntNTy(scalar->getScalarSizeInBits());
@@ -219,7 +223,7 @@ llvm::Value* BodyEmitter::load_window(loop::BufferId buffer, const Address& plac
     }
     return builder_.CreateICmpSLT(active, llvm::Constant::getNullValue(active->getType()));
   };
-  // The last vector ends with the last element.
+  // The last vector ends at the last element, so that nothing past it is read.
   std::vector<unsigned> starts;
   std::vector<llvm::Value*> vectors;
   for (unsigned v = 0; v < count; ++v) {
@@ -234,7 +238,7 @@ llvm::Value* BodyEmitter::load_window(loop::BufferId buffer, const Address& plac
   const auto element_of = [&](unsigned lane) {
     return static_cast<int>(place.offsets[lane] - low) - static_cast<int>(starts[vector_of(lane)]);
   };
-  // Two vectors at a time, then the lanes of both pairs.
+  // Shuffles combine two vectors at a time: first each pair, then the two results.
   const auto pair = [&](unsigned first) {
     auto* second = first + 1 < count ? vectors[first + 1] : llvm::PoisonValue::get(vectors[first]->getType());
     llvm::SmallVector<int, 64> order(lanes, llvm::PoisonMaskElem);
@@ -256,7 +260,7 @@ llvm::Value* BodyEmitter::load_lanes(loop::BufferId buffer, const Address& place
   const unsigned lanes = point_.lanes, bytes = KernelContext::storage_bytes(dtype);
   const auto& target = context_.target;
   if (condition && lanes * bytes > target.vector_bytes) {
-    // Wider than the lanes that data flows through: more than there is to read in their place.
+    // The vector is wider than the zeros that are readable in its place: fold the condition into the mask.
     mask = mask ? builder_.CreateAnd(mask, spread(condition)) : spread(condition);
     condition = nullptr;
   }
@@ -284,13 +288,13 @@ llvm::Value* BodyEmitter::load_lanes(loop::BufferId buffer, const Address& place
     return gathered;
   };
   const unsigned vectors = vectors_of_window(place.offsets);
-  // One vector is as wide as what is read of it.
+  // A window of one vector may have any width, which the target must support.
   if (vectors == 0 || (vectors == 1 && !target.uneven_vectors)) return gather();
   const bool masked_loads = target.masks || (target.vector_bytes >= 32 && bytes >= 4);
   if (!mask || masked_loads || llvm::isa<llvm::Constant>(mask))
     return load_window(buffer, place, condition, mask);
   if (mask == point_.mask) return gather();
-  // Masks that few lanes are outside of cost a test where the machine has no masked loads.
+  // Without masked loads, test the mask: most are full, and the plain window load is fast.
   auto* whole = context_.block("window");
   auto* parts = context_.block("window.parts");
   auto* exit = context_.block("window.end");
@@ -314,7 +318,8 @@ void BodyEmitter::store_lanes(loop::BufferId buffer, const Address& place, llvm:
   unsigned lanes = point_.lanes;
   const llvm::Align align(KernelContext::storage_bytes(dtype));
   auto contiguous = [&](llvm::Value* to, llvm::Value* values, llvm::Value* active) {
-    // The x86 code generator of LLVM 22 writes a lone lane of a narrowing store at its width before the narrowing.
+    // The x86 code generator of LLVM 22 writes a single lane of a narrowing store at its width before
+    // narrowing: extract the lane.
     if (auto lane = single_lane(active)) {
       auto* at = builder_.CreateConstGEP1_64(context_.storage_type(dtype), to, *lane);
       return context_.mark(
@@ -358,8 +363,8 @@ llvm::Value* BodyEmitter::combine(uint32_t mode, llvm::Value* old, llvm::Value* 
   }
 }
 
-/// Of points that run at once and may store to one element: one operation where there is such, else what was there is replaced unless
-/// another point did so meanwhile, and tried again.
+/// A store that may run in parallel with others to the same element: one atomic operation if there is one,
+/// else a compare-and-swap loop.
 void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
   const bool sign = is_signed(dtype);
@@ -386,14 +391,14 @@ void BodyEmitter::atomic(llvm::AtomicRMWInst::BinOp operation, llvm::Value* plac
   for (const auto& mark : grid.memory_marks) done->setMetadata(mark, llvm::MDNode::get(llvm_context, {}));
 }
 
-/// The neighbour in the word gets -0 added, which leaves any number and zeros of both signs as they are.
+/// Adds -0 to the other element of the pair, which changes no number and keeps the sign of zeros.
 void BodyEmitter::add_to_pair(const GpuMachine::PairSum& sum, loop::BufferId buffer, llvm::Value* element,
                               llvm::Value* given) {
   auto* stored = narrow(given, sum.dtype);
   auto* word =
       builder_.CreateZExt(builder_.CreateBitCast(stored, builder_.getInt16Ty()), builder_.getInt32Ty());
   constexpr uint32_t negative_zero = 0x8000;
-  // The first element in memory has the lowest bits, on all machines with grids.
+  // All machines with grids are little-endian: the first element is in the low bits.
   auto* first = builder_.CreateOr(word, negative_zero << 16);
   auto* second = builder_.CreateOr(builder_.CreateShl(word, 16), negative_zero);
   auto* odd = builder_.CreateTrunc(element, builder_.getInt1Ty());
@@ -410,20 +415,21 @@ void BodyEmitter::add_to_pair(const GpuMachine::PairSum& sum, loop::BufferId buf
   atomic(llvm::AtomicRMWInst::FAdd, place, builder_.CreateBitCast(word, pair), word_bytes);
 }
 
-/// What has less than 32 bits is replaced with the whole word of memory that it lies in, which is the buffer's (stores_at_once): its other
-/// bytes are written back as they were read, and where somebody changed them meanwhile nothing is replaced. What would stay as it is
-/// is not exchanged: of many updates of one place few are the largest so far.
+/// Updates an element by compare-and-swap. An element below 32 bits is replaced with its whole word, which
+/// belongs to the buffer (stores_at_once): the other bytes are written back unchanged, and if another thread
+/// changed them meanwhile the exchange fails and repeats. If the result equals the old value, there is no
+/// exchange: of many maxima at one place, few are new.
 void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
   const unsigned bytes = KernelContext::storage_bytes(dtype);
   auto* type = builder_.getIntNTy(bytes * 8);
   auto* word = builder_.getIntNTy(std::max(bytes, word_bytes) * 8);
   auto* place = pointer(store.buffer, element);
-  llvm::Value *shift = nullptr, *others = nullptr;  // of an element with neighbours in its word
+  llvm::Value *shift = nullptr, *others = nullptr;  // for an element that shares its word
   if (bytes < word_bytes) {
     auto* byte = builder_.CreateAnd(builder_.CreatePtrToInt(place, builder_.getInt64Ty()), word_bytes - 1);
     place = builder_.CreatePtrAdd(place, builder_.CreateNeg(byte));
-    // The first byte in memory has the lowest bits, on all machines with grids.
+    // All machines with grids are little-endian: the first byte is in the low bits.
     shift = builder_.CreateShl(builder_.CreateTrunc(byte, word), 3);
     auto* lowest = llvm::ConstantInt::get(word, llvm::maskTrailingOnes<uint64_t>(bytes * 8));
     others = builder_.CreateNot(builder_.CreateShl(lowest, shift));
@@ -447,25 +453,25 @@ void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element
   auto* before = builder_.GetInsertBlock();
   auto* attempt = context_.block("attempt");
   auto* exchange = context_.block("exchange");
-  auto* behind = context_.block("replaced");
+  auto* after = context_.block("replaced");
   builder_.CreateBr(attempt);
   builder_.SetInsertPoint(attempt);
   auto* old = builder_.CreatePHI(word, 2);
   old->addIncoming(there, before);
   auto* result = with_element(old, combine(store.mode, element_of(old), given, dtype));
-  builder_.CreateCondBr(builder_.CreateICmpEQ(result, old), behind, exchange);
+  builder_.CreateCondBr(builder_.CreateICmpEQ(result, old), after, exchange);
   builder_.SetInsertPoint(exchange);
   auto* done = builder_.CreateAtomicCmpXchg(place, old, result, align, order, order, scope);
   old->addIncoming(builder_.CreateExtractValue(done, 0), builder_.GetInsertBlock());
-  builder_.CreateCondBr(builder_.CreateExtractValue(done, 1), behind, attempt);
-  builder_.SetInsertPoint(behind);
+  builder_.CreateCondBr(builder_.CreateExtractValue(done, 1), after, attempt);
+  builder_.SetInsertPoint(after);
 }
 
 void BodyEmitter::store(const std::vector<size_t>& numbers) {
   struct Ready {
     size_t number;
     Address place;
-    llvm::Value* given;  // the stored form where `moved`
+    llvm::Value* given;  // the stored form if `moved`
     bool moved;
     llvm::Value* mask;
   };
@@ -483,6 +489,7 @@ void BodyEmitter::store(const std::vector<size_t>& numbers) {
     }
     ready.push_back({number, address(store_address_[number]), given, moved, mask});
   }
+  // All loads and masks are emitted by now, so stores cannot change operands of each other.
   const auto& grid = context_.target.grid;
   const bool at_once = grid && stores_at_once(*grid, context_.kernel, statement_);
   for (auto& [number, place, given, moved, mask] : ready) {

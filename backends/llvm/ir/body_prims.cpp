@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The scalar primitives of prims.def on scalars and vectors alike. Lanes that do not exist hold anything: nothing here traps.
+// The primitives of prims.def on scalars and vectors. Lanes that do not exist hold arbitrary values, so no
+// operation may trap.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Intrinsics.h>
@@ -61,13 +62,14 @@ llvm::Value* BodyEmitter::emit_prim(const loop::BodyOp& op) {
     for (auto& operand : operands) operand = spread(operand);
   if (op.prim() == Prim::cast_) return cast(operands[0], statement_.ops[op.a].dtype, op.dtype);
   DType dtype = statement_.ops[op.prim() == Prim::where_ ? op.b : op.a].dtype;
+  // exp(x - row maximum) has no positive argument, which saves the overflow handling.
   auto* result = op.prim() == Prim::exp_ && maximum_taken_off(pool_, context_.kernel, statement_, op.a)
                      ? context_.math.exp_of_negative(operands[0])
                      : prim(op.prim(), dtype, operands);
   return context_.kernel.numerics == 1 && is_float(op.dtype) ? round_to(result, op.dtype) : result;
 }
 
-/// What a bitcast takes: the bits of what was only moved, and of what was computed those that ferrite::float_bits has.
+/// The bits for a bitcast: the stored form if the value was only moved, else those of ferrite::float_bits.
 llvm::Value* BodyEmitter::bits_for_bitcast(loop::OpId id) {
   const auto& op = statement_.ops[id];
   if (!is_moved(id)) {
@@ -80,7 +82,8 @@ llvm::Value* BodyEmitter::bits_for_bitcast(loop::OpId id) {
   return choose_stored(value(op.a), yes, no);
 }
 
-/// Of f16 and bf16, whose conversions some machines do with a NaN of their own: the bits of a NaN as ferrite::float_bits has them.
+/// For f16 and bf16, gives a NaN the bits of ferrite::float_bits: some machines' conversions return a NaN of
+/// their own.
 llvm::Value* BodyEmitter::bits_of_narrow_nan(llvm::Value* bits, llvm::Value* value, DType dtype) {
   if (dtype != f16 && dtype != bf16) return bits;
   auto* type = bits->getType()->getWithNewType(builder_.getInt16Ty());
@@ -92,7 +95,7 @@ llvm::Value* BodyEmitter::bits_of_narrow_nan(llvm::Value* bits, llvm::Value* val
   return builder_.CreateSelect(builder_.CreateFCmpUNO(value, value), nan, builder_.CreateBitCast(bits, type));
 }
 
-/// The x of 1 + erf(x), where nothing asks for a rounding between the two; else none.
+/// Returns x if the operation is 1 + erf(x) and no rounding is required in between; else none.
 loop::OpId BodyEmitter::erf_plus_one(const loop::BodyOp& op) {
   const bool rounds = context_.kernel.numerics == 1 && op.dtype != f32;
   if (!op.is_prim() || op.prim() != Prim::add_ || compute_type(op.dtype) != f32 || rounds) return loop::none;
@@ -107,8 +110,8 @@ loop::OpId BodyEmitter::erf_plus_one(const loop::BodyOp& op) {
   return loop::none;
 }
 
-/// What a comparison gives at every lane of the point, where the ranges of the variables without a constant value say it: most points of a
-/// window are in what it slides over.
+/// Decides a comparison for all lanes of the point from the ranges of its variables, if possible. Most points
+/// of a window lie inside the operand.
 std::optional<bool> BodyEmitter::decide(Prim comparison, index::Expr a, index::Expr b) {
   std::vector<std::pair<index::Symbol, index::Expr>> values;
   for (const auto& [symbol, value] : point_.symbols)
@@ -127,7 +130,8 @@ std::optional<bool> BodyEmitter::decide(Prim comparison, index::Expr a, index::E
   }
 }
 
-/// A comparison of index expressions that is known or whose values all fit in 32 bits, on 32-bit lanes; null where it is not one.
+/// A comparison of index expressions: a constant if decided, or on 32-bit lanes if all values fit; null
+/// otherwise.
 llvm::Value* BodyEmitter::compare_indices(const loop::BodyOp& op) {
   constexpr int64_t limit = int64_t{1} << 30;
   auto side = [&](loop::OpId id) -> std::optional<index::Expr> {
@@ -182,6 +186,7 @@ llvm::Value* BodyEmitter::float_prim(Prim prim, const std::vector<llvm::Value*>&
       auto* rest = math.fmod(a, b);
       auto* zero = constant(0);
       auto* differs = builder_.CreateXor(builder_.CreateFCmpOLT(rest, zero), builder_.CreateFCmpOLT(b, zero));
+      // A remainder with the wrong sign is moved by one divisor.
       auto* moved = builder_.CreateSelect(differs, builder_.CreateFAdd(rest, b), rest);
       auto* signed_zero = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, b);
       return builder_.CreateSelect(builder_.CreateFCmpOEQ(rest, zero), signed_zero, moved);
@@ -234,7 +239,8 @@ llvm::Value* BodyEmitter::integer_prim(Prim prim, DType dtype, const std::vector
   bool is_bool = dtype == boolean, sign = is_signed(dtype);
   auto* zero = llvm::Constant::getNullValue(type);
   auto* all_ones = llvm::Constant::getAllOnesValue(type);
-  // Division: 0 for a divisor of 0; the lowest value by -1 wraps to itself.
+  // Integer division never traps: it gives 0 for a zero divisor, and the lowest value divided by -1 wraps to
+  // itself.
   auto divide = [&](bool remainder) -> llvm::Value* {
     auto* one = llvm::ConstantInt::get(type, 1);
     auto* by_zero = builder_.CreateICmpEQ(b, zero);
@@ -249,7 +255,7 @@ llvm::Value* BodyEmitter::integer_prim(Prim prim, DType dtype, const std::vector
     }
     return builder_.CreateSelect(by_zero, zero, result);
   };
-  // Some code generators take an amount that is out of range by its low bits, select or not.
+  // Some code generators mask an out-of-range shift amount even under a select; clamp it for grids.
   const auto amount = [&] {
     if (!context_.target.grid) return b;
     auto* most = llvm::ConstantInt::get(type, type->getScalarSizeInBits() - 1);
@@ -292,7 +298,7 @@ llvm::Value* BodyEmitter::integer_prim(Prim prim, DType dtype, const std::vector
     case Prim::or_: return builder_.CreateOr(a, b);
     case Prim::xor_: return builder_.CreateXor(a, b);
     case Prim::not_: return builder_.CreateNot(a);
-    // An oversized shift gives poison, which the select discards.
+    // An oversized shift is poison, which the select discards.
     case Prim::shl_: return shift(builder_.CreateShl(a, amount()));
     case Prim::shr_: return shift(sign ? builder_.CreateAShr(a, amount()) : builder_.CreateLShr(a, amount()));
     case Prim::pow_: return integer_power(dtype, a, b);
@@ -300,7 +306,8 @@ llvm::Value* BodyEmitter::integer_prim(Prim prim, DType dtype, const std::vector
   }
 }
 
-/// base to the power exponent by repeated squaring, wrapping; a negative exponent gives the truncated quotient.
+/// base to the power exponent by repeated squaring, modulo 2^n; a negative exponent gives the truncated
+/// quotient.
 llvm::Value* BodyEmitter::integer_power(DType dtype, llvm::Value* base, llvm::Value* exponent) {
   auto* type = base->getType();
   auto* zero = llvm::Constant::getNullValue(type);
@@ -339,7 +346,7 @@ llvm::Value* BodyEmitter::cast(llvm::Value* value, DType from, DType to) {
     if (to == boolean) return builder_.CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
     if (is_float(to)) {
       if (compute_type(from) == compute_type(to)) return round_to(value, to);
-      // Rounded to f32 first, it would be rounded twice.
+      // Rounding to f32 first would round twice.
       if (from == f64 && to != f32) return round_to(context_.math.round_to_odd(value), to);
       return builder_.CreateFPCast(value, type);
     }

@@ -11,28 +11,29 @@ constexpr const char* side_by_side = "ferrite-side-by-side";
 
 bool is_side_by_side(const llvm::Function& function) { return function.hasFnAttribute(side_by_side); }
 
-void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<void(size_t)>& piece) {
+void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<void(size_t)>& sequence) {
   auto* block = builder.GetInsertBlock();
   const size_t before = block->size();
   std::vector<size_t> ends;
   for (size_t k = 0; k < count; ++k) {
-    piece(k);
+    sequence(k);
     ends.push_back(block->size());
   }
   const bool straight = builder.GetInsertBlock() == block && builder.GetInsertPoint() == block->end();
   if (!straight || count < 2) return;
+  // Only code in a single basic block can be interleaved.
   block->getParent()->addFnAttr(side_by_side);
-  std::vector<std::vector<llvm::Instruction*>> pieces(count);
+  std::vector<std::vector<llvm::Instruction*>> sequences(count);
   size_t number = 0, longest = 0;
   for (auto& instruction : *block) {
     if (number >= before)
-      pieces[static_cast<size_t>(std::ranges::upper_bound(ends, number) - ends.begin())].push_back(
+      sequences[static_cast<size_t>(std::ranges::upper_bound(ends, number) - ends.begin())].push_back(
           &instruction);
     ++number;
   }
-  for (const auto& each : pieces) longest = std::max(longest, each.size());
+  for (const auto& each : sequences) longest = std::max(longest, each.size());
   for (size_t k = 0; k < longest; ++k)
-    for (const auto& each : pieces)
+    for (const auto& each : sequences)
       if (k < each.size()) each[k]->moveBefore(*block, block->end());
 }
 

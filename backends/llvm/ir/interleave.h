@@ -7,12 +7,13 @@
 
 namespace ferrite::emitter {
 
-/// Emits `count` pieces of code that do not depend on each other, `piece(0)` first, then merges them: first instructions first. A
-/// processor has a bounded window of instructions; of pieces that stand one after the other it holds few, and waits for the latency
-/// of each. Pieces that have more than one block stay as they were emitted. The builder ends after the last piece.
-void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<void(size_t)>& piece);
+/// Emits `count` independent code sequences, `sequence(0)` first, then interleaves their instructions: the
+/// first ones first. A processor has a bounded instruction window; sequences in a row would fill it with few
+/// of them and expose each one's latency. Sequences of more than one basic block are not interleaved. The
+/// builder ends after the last one.
+void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<void(size_t)>& sequence);
 
-/// Whether a function has merged pieces, whose order the code generator should keep.
+/// Whether a function has interleaved sequences, whose order the code generator should keep.
 bool is_side_by_side(const llvm::Function& function);
 
 }  // namespace ferrite::emitter

@@ -52,6 +52,7 @@ void KernelContext::begin_range(std::string_view entry) {
   auto* pointer = builder.getPtrTy();
   auto* word = builder.getInt64Ty();
   auto* type =
+      // One alias scope per buffer: accesses of different buffers do not alias.
       llvm::FunctionType::get(builder.getVoidTy(), {pointer, word, word, word, pointer, pointer}, false);
   function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, view(entry), module);
   function->addFnAttr("prefer-vector-width", std::to_string(target.vector_bytes * 8));
@@ -154,6 +155,7 @@ void KernelContext::loop(llvm::Value* from, llvm::Value* to, int64_t step, const
   auto* first = llvm::dyn_cast<llvm::ConstantInt>(from);
   auto* last = llvm::dyn_cast<llvm::ConstantInt>(to);
   if (first && last) {
+    // Loops of constant bounds with at most one iteration become straight-line code.
     if (first->getSExtValue() >= last->getSExtValue()) return;
     if (first->getSExtValue() + step >= last->getSExtValue()) {
       auto* straight = block(name);
@@ -200,6 +202,7 @@ std::vector<llvm::Value*> KernelContext::coordinates(std::span<const loop::Var> 
   bool fits = true;
   for (const auto& var : vars)
     fits = fits && !__builtin_mul_overflow(count, var.extent, &count) && count < 1LL << 31;
+  // Coordinates of extent 1 stay 0; the outermost other variable needs no modulo.
   const auto is_single = [](const loop::Var& var) { return var.extent == 1; };
   for (size_t v = vars.size(); v-- > 0;) {
     if (is_single(vars[v])) continue;
@@ -262,6 +265,7 @@ llvm::Value* KernelContext::nowhere() {
 
 llvm::Value* KernelContext::nowhere(loop::BufferId buffer) { return target.grid ? base(buffer) : nowhere(); }
 
+// The zeros of nowhere() belong to a function, so another function must make its own.
 void KernelContext::within(llvm::Function* other, std::vector<llvm::Value*> bases,
                            const std::function<void()>& body) {
   const llvm::IRBuilderBase::InsertPointGuard place(builder);
@@ -285,7 +289,7 @@ llvm::Value* KernelContext::widen_half(llvm::Value* half) {
   auto* magnitude = builder.CreateAnd(bits, number(0x7fff));
   auto* sign = builder.CreateShl(builder.CreateAnd(bits, number(0x8000)), number(16));
   auto* shifted = builder.CreateShl(magnitude, number(13));
-  // Rebias the exponent by 112; infinities and NaN, whose exponent is full, once more.
+  // Rebias the exponent by 112, and by another 112 if it is full (infinities and NaN).
   auto* normal = builder.CreateAdd(shifted, number(112u << 23));
   auto* full = builder.CreateICmpUGE(magnitude, number(0x7c00));
   normal = builder.CreateSelect(full, builder.CreateAdd(shifted, number(224u << 23)), normal);
@@ -303,11 +307,11 @@ llvm::Value* KernelContext::narrow_half(llvm::Value* value) {
   auto* bits = builder.CreateBitCast(value, type);
   auto* magnitude = builder.CreateAnd(bits, number(0x7fffffff));
   auto* sign = builder.CreateAnd(builder.CreateLShr(bits, number(16)), number(0x8000));
-  // Half an ulp less one, plus the kept part's last bit.
+  // Round to nearest even: add half an ulp minus one, plus the last kept bit.
   auto* last = builder.CreateAnd(builder.CreateLShr(magnitude, number(13)), number(1));
   auto* rounded = builder.CreateAdd(builder.CreateAdd(magnitude, number(0xfff)), last);
   auto* normal = builder.CreateLShr(builder.CreateSub(rounded, number(112u << 23)), number(13));
-  // Added to 0.5, whose ulp is the smallest subnormal half, the value is rounded by the addition.
+  // The ulp of 0.5 is the smallest subnormal half, so adding 0.5 rounds the value.
   auto* half = llvm::ConstantFP::get(value->getType(), 0.5);
   auto* sum = builder.CreateFAdd(builder.CreateBitCast(magnitude, value->getType()), half);
   auto* subnormal = builder.CreateSub(builder.CreateBitCast(sum, type), number(0x3f000000));
@@ -330,7 +334,7 @@ llvm::Value* KernelContext::narrow_bf16(llvm::Value* value) {
 
 llvm::Value* KernelContext::widen_f8(llvm::Value* bits, DType dtype) {
   if (dtype != f8e5m2) return math.widen_f8(bits, dtype);
-  // It is the upper half of an f16.
+  // f8e5m2 is the upper half of an f16.
   auto* type = bits->getType()->getWithNewType(builder.getInt16Ty());
   auto* upper = builder.CreateShl(builder.CreateZExt(bits, type), 8);
   return widen_half(builder.CreateBitCast(upper, type->getWithNewType(builder.getHalfTy())));

@@ -10,14 +10,14 @@ namespace ferrite::emitter {
 
 namespace {
 
-/// The type that a reduction accumulates in where the statement does not say.
+/// The accumulator type if the statement does not give one.
 DType accumulator_of(const loop::Reduction& reduction, DType element) {
   if (reduction.kind == FE_REDUCE_ANY || reduction.kind == FE_REDUCE_ALL) return boolean;
   if (reduction.accumulator != DType::none) return compute_type(reduction.accumulator);
   return compute_type(element);
 }
 
-/// How two values become one; of those by an index, the values.
+/// The primitive that combines two values; for argmax and argmin, of the values alone.
 Prim combining_prim(uint32_t kind, DType dtype) {
   switch (kind) {
     case FE_REDUCE_PROD: return dtype == boolean ? Prim::and_ : Prim::mul_;
@@ -31,7 +31,7 @@ Prim combining_prim(uint32_t kind, DType dtype) {
   }
 }
 
-/// A number that no index reaches, in the narrowest type that holds the indices.
+/// The largest number of the narrowest type for the indices; no index reaches it.
 llvm::Constant* no_index(llvm::Type* type) {
   return llvm::ConstantInt::get(type, llvm::APInt::getSignedMaxValue(type->getScalarSizeInBits()));
 }
@@ -49,7 +49,7 @@ ReductionState::ReductionState(KernelContext& context, BodyEmitter& body, const 
       dtype_(accumulator_of(reduction_, element_dtype_)),
       lanes_(lanes) {
   if (by_index()) dtype_ = compute_type(element_dtype_);
-  // One operation where a maximum that keeps NaN takes three; grids have an instruction for that.
+  // A maximum that drops NaN is one operation instead of three; GPUs have an instruction for the full one.
   drops_nan_ = !context.target.grid && reduction_.kind == FE_REDUCE_MAX && is_float(dtype_) &&
                sum_keeps_nan(context.kernel.pool, context.kernel, statement);
   value_ = context.slot(context.value_type(dtype_, lanes), "accumulator");
@@ -116,7 +116,8 @@ ReductionState::Values ReductionState::combine(const Values& a, const Values& b)
   auto& builder = context_.builder;
   if (drops_nan_) return {builder.CreateSelect(builder.CreateFCmpOGT(b.value, a.value), b.value, a.value)};
   if (!by_index()) return {body_.prim(combining_prim(reduction_.kind, dtype_), dtype_, {a.value, b.value})};
-  // b is taken where it is beyond a, or NaN when a is not, or equal (or NaN too) with the smaller index.
+  // b wins if it is better than a, or if it alone is NaN, or if both are equal (or both NaN) and its index is
+  // smaller.
   auto compare = reduction_.kind == FE_REDUCE_ARGMAX ? Prim::gt_ : Prim::lt_;
   auto* better = body_.prim(compare, dtype_, {b.value, a.value});
   auto* same = body_.prim(Prim::eq_, dtype_, {b.value, a.value});
@@ -142,7 +143,7 @@ ReductionState::Values ReductionState::across(Values values) {
     values = combine({part(values.value, low), part(values.index, low)},
                      {part(values.value, high), part(values.index, high)});
   }
-  // The x86 code generator of LLVM 22 takes vectors of one lane for the end of a sum that it then makes only in part.
+  // Stop at two lanes: the x86 code generator of LLVM 22 miscompiles a sum that ends in vectors of one lane.
   const auto lane = [&](uint64_t number) {
     const auto part = [&](llvm::Value* value) {
       return value ? builder.CreateExtractElement(value, number) : nullptr;
@@ -157,7 +158,7 @@ llvm::Value* ReductionState::result(const Values& values) {
   for (const auto& op : statement_.ops)
     if (op.code == FE_OP_REDUCED && op.bits == number_) wanted = compute_type(op.dtype);
   if (!by_index()) return body_.cast(values.value, dtype_, wanted);
-  // Nothing was reduced: the index is 0.
+  // After an empty reduction the index is 0.
   auto& builder = context_.builder;
   auto* type = values.index->getType();
   auto* none = builder.CreateICmpEQ(values.index, no_index(type));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The running state of one reduction: an accumulator (and, for argmax and argmin, the index of the element it holds).
+// The running state of one reduction: an accumulator (and, for argmax and argmin, the index of the element it
+// holds).
 #pragma once
 
 #include "ferrite/emitter/body_emitter.h"
 
 namespace ferrite::emitter {
 
-/// What combining it with another value by the primitive, an associative one, leaves as that is.
+/// The identity of an associative primitive: combining it with any value gives that value.
 llvm::Constant* identity_of(Prim prim, DType dtype, llvm::Type* type);
 
 class ReductionState {
@@ -16,23 +17,23 @@ class ReductionState {
     llvm::Value* index = nullptr;  ///< i32 or i64; argmax and argmin only
   };
 
-  /// State of `lanes` independent accumulators, held in slots that become registers.
+  /// The state of `lanes` independent accumulators, in stack slots that become registers.
   ReductionState(KernelContext& context, BodyEmitter& body, const loop::Statement& statement, size_t number,
                  unsigned lanes);
 
-  /// Stores the identity.
+  /// Sets the state to the identity.
   void reset();
-  /// Takes in the element of the point that `body` is at. Lanes outside `mask` (null = none) keep their state.
+  /// Adds the element at `body`'s point to the state. Lanes outside `mask` (null: no mask) keep their state.
   void take(llvm::Value* mask);
   Values values();
-  /// Replaces the state, which has no index.
+  /// Replaces a state that has no index.
   void set(llvm::Value* value) { context_.builder.CreateStore(value, value_); }
   llvm::Type* type() const { return value_->getAllocatedType(); }
-  /// Both states as one.
+  /// Combines two states into one.
   Values combine(const Values& a, const Values& b);
-  /// All lanes as one, by halves.
+  /// Reduces all lanes to one, by repeated halving.
   Values across(Values values);
-  /// What FE_OP_REDUCED of this number gives.
+  /// The value of FE_OP_REDUCED with this number.
   llvm::Value* result(const Values& values);
 
  private:
@@ -44,8 +45,8 @@ class ReductionState {
   const loop::Statement& statement_;
   const loop::Reduction& reduction_;
   size_t number_;
-  DType element_dtype_, dtype_;  ///< of the element, of the accumulator
-  bool drops_nan_ = false;       ///< what is made of the result gets a NaN in another way
+  DType element_dtype_, dtype_;  ///< type of the element, type of the accumulator
+  bool drops_nan_ = false;  ///< NaNs may be dropped: they reach all results of this reduction in another way
   unsigned lanes_;
   llvm::AllocaInst* value_ = nullptr;
   llvm::AllocaInst* index_ = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Transposition by shuffles of two vectors each that are one instruction where a register is made of parts of 16 bytes, as on x86:
-// interleaving inside these parts, then moving whole parts.
+// Transposition with shuffles of two vectors that are single instructions on machines with 16-byte register
+// parts, such as x86: first interleave inside these parts, then move whole parts.
 #include "backends/llvm/ir/transpose.h"
 
 #include <llvm/IR/DerivedTypes.h>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr unsigned part_bits = 128;
 
-/// Transposes each part of as many rows as it has elements. Of n rows, i and i + n/2 are interleaved into 2i and 2i + 1; so often as
-/// it takes to halve n down to 1, that is a transposition.
+/// Transposes each part of as many rows as it has elements. Each stage interleaves rows i and i + n/2 into
+/// rows 2i and 2i + 1; log2(n) stages are a transposition.
 void transpose_parts(llvm::IRBuilder<>& builder, std::span<llvm::Value*> rows, unsigned lanes) {
   const auto size = static_cast<unsigned>(rows.size());
   std::vector<int> low(lanes), high(lanes);
@@ -33,8 +33,8 @@ void transpose_parts(llvm::IRBuilder<>& builder, std::span<llvm::Value*> rows, u
   }
 }
 
-/// Transposes parts of `size` elements as if each were one. Of n rows, the even parts of 2i and 2i + 1 make i, the odd ones i + n/2;
-/// so often as it takes to halve n down to 1, that is a transposition.
+/// Transposes parts of `size` elements as units. Each stage moves the even parts of rows 2i and 2i + 1 to row
+/// i and the odd ones to row i + n/2; log2(n) stages are a transposition.
 void transpose_of_parts(llvm::IRBuilder<>& builder, std::span<llvm::Value*> rows, unsigned lanes,
                         unsigned size) {
   const auto count = static_cast<unsigned>(rows.size());

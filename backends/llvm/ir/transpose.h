@@ -7,7 +7,7 @@
 
 namespace ferrite::emitter {
 
-/// Transposes a square block in registers: as many vectors of one type as each has lanes, a power of two. Element k of vector l
+/// Transposes a square block in registers: n vectors of n lanes each, n a power of two. Element k of vector l
 /// becomes element l of vector k.
 void transpose_square(llvm::IRBuilder<>& builder, std::span<llvm::Value*> rows);
 

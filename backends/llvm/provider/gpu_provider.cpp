@@ -17,13 +17,13 @@ namespace ferrite::emitter {
 
 namespace {
 
-// So many blocks are at work on a multiprocessor that programs are cut for.
+// The number of blocks per multiprocessor for which programs are divided.
 constexpr int64_t blocks_of_multiprocessor = 4;
 
-constexpr double of_launch = 2e-6;  // seconds
+constexpr double of_launch = 2e-6;  // seconds of a launch
 
-// Nanoseconds of a point where points of a scatter need an order (stores_at_once()): on an H100, 2,048 updates of f32 took 149 each,
-// 65,536 took 143. A thread waits for the index, and for the memory.
+// Nanoseconds per point if a scatter's points need an order (stores_at_once()): on an H100, 2,048 updates of
+// f32 took 149 each, and 65,536 took 143. The thread waits for the index, and for the memory.
 constexpr int64_t of_ordered_update = 140;
 
 struct GpuTarget : ferrite::Target {
@@ -31,16 +31,17 @@ struct GpuTarget : ferrite::Target {
   double bytes_a_second = 0;
 };
 
-/// Of a kernel that has no tiles: what it moves, or what it computes, whichever takes longer.
+/// Estimated seconds of a kernel without tiles: its memory traffic or its arithmetic, whichever takes longer.
 double seconds_of(const GpuTarget& target, const loop::Kernel& kernel) {
-  // Share of the bandwidth that is reached; a worker is a quarter of a multiprocessor, 32 lanes, where the estimate is of vectors.
+  // The attainable fraction of the bandwidth. A worker is a quarter of a multiprocessor, 32 lanes; the
+  // estimate counts vectors.
   constexpr double of_bandwidth = 0.87, lanes = 32;
   double bytes = 0;
   for (const auto& buffer : kernel.buffers)
     if (buffer.kind != FE_BUFFER_LOCAL) bytes += static_cast<double>(buffer.bytes());
   const bool sums = std::ranges::any_of(
       kernel.statements, [](const auto& statement) { return statement.kind == FE_STATEMENT_CONTRACT; });
-  // Lanes wait for each other where products are summed.
+  // Lanes wait for each other when products are summed.
   const double times = lanes / (target.machine.vector_bytes / 4.0) / (sums ? 4 : 1);
   const double computed =
       estimate_seconds(target.machine, kernel) / (static_cast<double>(target.numbers.workers) * times);
@@ -58,13 +59,14 @@ std::unique_ptr<ferrite::Target> GpuProvider::open_target(Bytes description) {
   target->name = machine.cpu.empty() ? id() : machine.cpu;
   target->vector_bytes = machine.vector_bytes;
   target->buffer_alignment = static_cast<uint32_t>(known.alignment);
-  // Vectors begin at rows, and lines do; small buffers stay in caches, where it matters less than what padding adds.
+  // Aligned rows let vectors and cache lines start at rows. Small buffers stay in caches, where padding costs
+  // more than it saves.
   constexpr uint32_t most_percent = 5;
   constexpr int64_t least_bytes = 64 << 10;
   target->row_alignment = static_cast<uint32_t>(known.line_bytes);
   target->row_padding_percent = most_percent;
   target->row_padding_from = least_bytes;
-  // Reductions use shared memory, too.
+  // Reserve shared memory for reductions.
   constexpr int64_t of_reductions = 2 << 10;
   target->local_bytes = machine.grid->shared_bytes - of_reductions;
   for (const auto kind : {FE_STATEMENT_MAP, FE_STATEMENT_REDUCE, FE_STATEMENT_CONTRACT, FE_STATEMENT_SCATTER,
@@ -85,9 +87,9 @@ std::unique_ptr<ferrite::Target> GpuProvider::open_target(Bytes description) {
   numbers.launch_ns = known.launch_ns;
   numbers.join_ns = 1;
   numbers.ordered_ns = of_ordered_update;
-  numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;  // vectors along the depth of windows
-  // A block makes a tile of one, or goes over the columns of two with a softmax between them.
-  numbers.products = has_grid_softmax(*machine.grid) ? FE_PRODUCTS_SOFTMAX : FE_PRODUCTS_APART;
+  numbers.activations = FE_ACTIVATIONS_CHANNELS_LAST;  // vectors lie along the depth of windows
+  // A block computes a tile of one product, or two products with a softmax in between.
+  numbers.products = has_gpu_attention(*machine.grid) ? FE_PRODUCTS_SOFTMAX : FE_PRODUCTS_APART;
   numbers.bandwidth = known.bytes_a_second / numbers.workers;
   target->bytes_a_second = static_cast<double>(known.bytes_a_second);
   numbers.operations =
@@ -98,12 +100,12 @@ std::unique_ptr<ferrite::Target> GpuProvider::open_target(Bytes description) {
 std::vector<Candidate> GpuProvider::propose(ferrite::Target& target, Bytes bytes) {
   const auto& opened = static_cast<GpuTarget&>(target);
   const auto kernel = read_kernel_bytes(bytes, "ferrite." + id() + "/kernel");
-  if (auto reason = grid_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
+  if (auto reason = gpu_unsupported_reason(opened.machine, kernel); !reason.empty()) decline(reason);
   std::vector<Candidate> candidates;
-  auto options = grid_options(opened.machine, kernel);
+  auto options = gpu_options(opened.machine, kernel);
   for (auto& option : options) option.seconds += of_launch;
   if (options.empty()) options.push_back({0, "", seconds_of(opened, kernel)});
-  // What the emitter holds best comes first; the others are there to be measured.
+  // The emitter's preferred option comes first; the others are there to be measured.
   for (const auto& option : options) {
     const bool first = candidates.empty();
     auto& candidate = candidates.emplace_back();
@@ -126,7 +128,7 @@ CompileResult GpuProvider::compile(ferrite::Target& target, const CompileRequest
   made.entry = request.entry;
   made.arguments = arguments_of(kernel);
   auto emitted =
-      emit_grid_kernel(context, opened.machine, std::move(kernel), request.entry, request.candidate);
+      emit_gpu_kernel(context, opened.machine, std::move(kernel), request.entry, request.candidate);
   auto& module = *emitted.module;
   mark_entry(*module.getFunction(llvm::StringRef(request.entry.data(), request.entry.size())),
              emitted.threads);

@@ -34,8 +34,9 @@
 namespace ferrite::emitter {
 namespace {
 
-/// Gives the lanes that nobody needs of a shuffle of bytes a place: in a reversal theirs in it, else their own. The x86 code generator
-/// of LLVM 22 does not come back from some such loads that are combined and have lanes to spare.
+/// Completes the unused lanes of byte shuffles: as part of a reversal if the used lanes are one, else with
+/// the lane itself. The x86 code generator of LLVM 22 does not terminate for some combined loads whose
+/// shuffles have unused lanes.
 void complete_byte_shuffles(llvm::Function& function) {
   for (auto& block : function)
     for (auto& instruction : block) {
@@ -55,8 +56,8 @@ void complete_byte_shuffles(llvm::Function& function) {
     }
 }
 
-/// Turns masked stores of one lane that is known into plain stores of it. The x86 code generator of LLVM 22 writes the lane as wide
-/// as it was before the truncation that it joined with the store.
+/// Replaces masked stores with exactly one known lane by plain stores. The x86 code generator of LLVM 22
+/// writes such a lane at its width before the truncation that it merges into the store.
 void store_single_lanes(llvm::Function& function) {
   for (auto& block : function)
     for (auto& instruction : llvm::make_early_inc_range(block)) {
@@ -85,8 +86,8 @@ void store_single_lanes(llvm::Function& function) {
     }
 }
 
-/// Lets all passes run but the one that looks for other ways to count through the addresses of a loop. It compares all ways for all
-/// addresses at once; a loop of many operations has other things to do.
+/// Runs all passes except loop strength reduction, which compares all ways to compute all addresses of a loop
+/// together; that takes too long for loops of many operations.
 class WithoutStrengthReduction final : public llvm::OptPassGate {
  public:
   bool isEnabled() const override { return true; }
@@ -95,7 +96,7 @@ class WithoutStrengthReduction final : public llvm::OptPassGate {
   }
 };
 
-/// Adds up what the register allocator remarks of the functions that it is done with.
+/// Sums up the spills that the register allocator reports in its remarks.
 class SpillCounter final : public llvm::DiagnosticHandler {
  public:
   explicit SpillCounter(int64_t& spills) : spills_(spills) {}
@@ -104,7 +105,7 @@ class SpillCounter final : public llvm::DiagnosticHandler {
   bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
     const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info);
     if (!remark) return false;
-    // Loops are remarked apart, and are part of this.
+    // There are separate remarks for loops, which this remark includes.
     if (remark->getPassName() == allocator && remark->getRemarkName() == "SpillReloadCopies")
       for (const auto& argument : remark->getArgs()) {
         int64_t count = 0;
@@ -120,7 +121,7 @@ class SpillCounter final : public llvm::DiagnosticHandler {
   int64_t& spills_;
 };
 
-/// What of a target a code generator is made for.
+/// The key of a code generator: the properties of the target that it depends on.
 std::string code_of(const Target& target) {
   return target.triple + '\n' + target.cpu + '\n' + target.features;
 }
@@ -128,6 +129,7 @@ std::string code_of(const Target& target) {
 }  // namespace
 
 Machines::Taken Machines::take(const Target& target) {
+  // Reuse a machine for the same target if one is free.
   {
     const std::lock_guard lock(mutex_);
     const auto kept = std::ranges::find(kept_, code_of(target), &decltype(kept_)::value_type::first);
@@ -150,9 +152,9 @@ Machines::Taken Machines::take(const Target& target) {
 }
 
 void Machines::give_back(const Target& target, Taken machine) {
-  // LLVM 22's machine for code that is optimised later keeps the types of the modules that it is used for.
+  // LLVM 22's machine for code that is optimised later keeps references to types of the modules it compiled.
   if (target.optimised_later) return;
-  machine->setOptLevel(llvm::CodeGenOptLevel::Default);  // as of one that is new
+  machine->setOptLevel(llvm::CodeGenOptLevel::Default);  // like a new machine
   const std::lock_guard lock(mutex_);
   kept_.emplace_back(code_of(target), std::move(machine));
 }
@@ -184,6 +186,7 @@ void Machine::optimise(llvm::Module& module) {
   for (auto& function : module) {
     if (function.isDeclaration()) continue;
     pipeline.run(function, functions);
+    // After all passes that could create such shuffles and stores again.
     complete_byte_shuffles(function);
     store_single_lanes(function);
   }
@@ -191,7 +194,7 @@ void Machine::optimise(llvm::Module& module) {
 
 std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
                               std::unique_ptr<llvm::Pass> last) {
-  failed_ = true;  // until it is done
+  failed_ = true;  // until code generation has succeeded
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   constexpr unsigned long_code = 300;  // instructions
@@ -207,8 +210,8 @@ std::string Machine::generate(llvm::Module& module, llvm::CodeGenFileType type,
                         : fast                  ? llvm::CodeGenOptLevel::Less
                                                 : llvm::CodeGenOptLevel::Default);
   llvm::legacy::PassManager passes;
-  // As addPassesToEmitFile does, but for the scheduler: it takes what stands side by side apart again in favour of few registers.
-  // Without a multiply-add of three operands those are what is scarce.
+  // As addPassesToEmitFile does, but without the scheduler: it would separate interleaved instructions again
+  // to save registers. Without a fused multiply-add, registers are scarce, and it stays.
   auto* config = machine_->createPassConfig(passes);
   if (target_.fused_multiply_add && std::ranges::any_of(module, is_side_by_side))
     config->disablePass(&llvm::MachineSchedulerID);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t most_shown = 4;
 
-/// -1: not a number.
+/// -1 if the dim is no number.
 int64_t size_of(const onnx::TensorShapeProto::Dimension& dim) {
   return dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a model says of the types of its values, beside what its nodes make.
+// The types that a model declares for its values, compared with the inferred ones.
 #pragma once
 
 #include <functional>
@@ -12,24 +12,23 @@
 
 namespace ferrite::from_onnx {
 
-/// Takes a warning: a code, a place and a text.
+/// Receives a warning: a code, a place and a text.
 using Warn = std::function<void(const std::string&)>;
 
-/// The types that a graph declares for values that nodes make and for its outputs.
+/// The types that a graph declares for intermediate values and outputs.
 class DeclaredTypes {
  public:
-  /// `file` begins each warning.
+  /// `file` is the prefix of each warning.
   DeclaredTypes(std::string file, Warn warn) : file_(std::move(file)), warn_(std::move(warn)) {}
 
   /// Keeps references into `graph`.
   void add(const onnx::GraphProto& graph);
 
-  /// FE-I27 where the model declares another dtype for the value. A rank or a size that differs from the one
-  /// declared is a warning, FE-I30, once a value; sizes that are declared by name or not at all differ from
-  /// none. `where` is what makes it.
+  /// FE-I27 if the model declares another dtype for the value. A different rank or size is a warning, FE-I30,
+  /// once per value; sizes that are symbolic or missing match any. `where` names the producer.
   void check(const std::string& name, const Value& value, const std::string& where);
-  /// To be called when all values are checked: one warning counts those that were not shown, as one wrong
-  /// shape makes others wrong.
+  /// Call it after all checks: one warning counts the warnings that were suppressed, since one wrong shape
+  /// causes others.
   void finish();
 
  private:

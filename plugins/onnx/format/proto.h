@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The generated classes of the ONNX format. They are no warnings of ours.
+// The generated classes of the ONNX format, included without their warnings.
 #pragma once
 
 #pragma GCC system_header

@@ -17,10 +17,10 @@ constexpr Signature all[] = {
 #undef ONNX_OP_REMOVED
 };
 
-/// The letters of schemas.def, by the numbers of AttributeProto's types.
+/// The type letters of schemas.def, indexed by AttributeProto's type numbers.
 constexpr std::string_view letters = "?fistgFISTGxXpP";
 
-/// "an integer", of a number of AttributeProto's types.
+/// "an integer", for a type number of AttributeProto.
 std::string_view type_text(int type) {
   constexpr std::string_view names[] = {"of no type",
                                         "a number",
@@ -51,7 +51,7 @@ void for_each_attribute(std::string_view rest, const Body& body) {
   }
 }
 
-/// Name k of a list, the last one for all that follow.
+/// Name k of a list; the last one applies to all further ones.
 std::string_view name_in(std::string_view names, size_t k) {
   for (; k > 0 && names.find(' ') != std::string_view::npos; --k) names.remove_prefix(names.find(' ') + 1);
   return names.substr(0, names.find(' '));

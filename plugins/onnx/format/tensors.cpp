@@ -9,10 +9,10 @@
 namespace ferrite::from_onnx {
 namespace {
 
-// Element types that older headers of ONNX do not name.
+// Element types that older ONNX headers do not name.
 constexpr int32_t float8_e4m3fn = 17, float8_e4m3fnuz = 18, float8_e5m2 = 19, float8_e5m2fnuz = 20;
 
-/// The element types that are not supported, as ONNX calls them.
+/// Unsupported element types, with ONNX's names.
 struct NamedType {
   int32_t number;
   std::string_view name;
@@ -57,7 +57,8 @@ void need_bytes(const TensorType& type, uint64_t bytes, const std::string& where
          bytes, "; the model is damaged, export it again");
 }
 
-/// The elements of a typed field, narrowed to the dtype: ONNX widens small integers and the bits of small floats to int32.
+/// The elements of a typed field, narrowed to the dtype: ONNX stores small integers and the bits of small
+/// floats as int32.
 template <class To, class List>
 void narrow(const List& list, std::vector<std::byte>& bytes) {
   bytes.resize(static_cast<size_t>(list.size()) * sizeof(To));
@@ -100,8 +101,8 @@ bool lies_in(const fs::path& file, const fs::path& folder) {
   return !relative.empty() && *relative.begin() != "..";
 }
 
-/// The file of external data. It must lie in the model's folder, links followed; where the model itself is a link, in
-/// the folder of what it stands for.
+/// The file of external data. It must lie in the model's folder after links are resolved; if the model itself
+/// is a link, in the folder of the link's target.
 fs::path resolve_external(const ModelFile& file, const std::string& location, const std::string& where) {
   auto leaves = [&] {
     fail("FE-I16", where, ": external data are at '", location,
@@ -156,7 +157,7 @@ std::vector<To> converted(const Value& constant) {
   auto elements = constant.elements<From>();
   return {elements.begin(), elements.end()};
 }
-/// Of floats whose bits are stored as Bits.
+/// Reads floats whose bits are stored as Bits.
 template <class To, class Bits>
 std::vector<To> rounded(const Value& constant) {
   std::vector<To> result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// TensorProto -> constants of a graph.
+// Converts TensorProto to constants of a graph.
 #pragma once
 
 #include <optional>
@@ -12,25 +12,27 @@
 
 namespace ferrite::from_onnx {
 
-/// The file that a model was read from. The path is absolute.
+/// The file of a model. The path is absolute.
 struct ModelFile {
   std::string path;
   Bytes bytes;
 };
 
-/// The largest number of an element type in ONNX.
+/// The largest element type number of ONNX.
 inline constexpr int32_t last_element_type = 28;
-/// The element type of an ONNX type number; nothing where it is not supported.
+/// The dtype for an ONNX type number; nullopt if it is not supported.
 std::optional<DType> known_dtype(int32_t onnx_type);
-/// The same. FE-I19 (unsupported) for strings, complex numbers and types below 8 bits, which it names; `where` begins the message.
+/// Like known_dtype(), but throws FE-I19 (unsupported) with the type's name for strings, complex numbers and
+/// types below 8 bits; `where` is the prefix of the message.
 DType dtype_of(int32_t onnx_type, std::string_view where);
-/// The dtype and dims of a tensor. FE-I18 for dims below 0 or of too many elements.
+/// The dtype and dims of a tensor. FE-I18 for negative dims or too many elements.
 TensorType type_of(const onnx::TensorProto& tensor, std::string_view where);
 
-/// The tensor as a literal (up to 1 KiB, and typed data) or as a weight in its file. `raw` is where its raw_data lies in
-/// the file when these were left out of `tensor`, else null.
-/// Errors: FE-I15 external data that cannot be read, FE-I16 a location outside the model's folder, FE-I17 a wrong offset or
-/// length, FE-I18 data that do not fit the dims, FE-I19 an element type that is not supported.
+/// The tensor as a literal (up to 1 KiB, and typed data) or as a weight in its file. `raw` is the place of
+/// its raw_data in the file if they were removed from `tensor`, else null.
+/// Errors: FE-I15 external data that cannot be read, FE-I16 a location outside the model's folder, FE-I17 a
+/// wrong offset or length, FE-I18 data that do not fit the dims, FE-I19 an element type that is not
+/// supported.
 Value constant_of(Graph& graph, const ModelFile& file, const onnx::TensorProto& tensor, const RawRange* raw);
 
 /// The elements of an integer or float constant, converted.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The protobuf encoding: a message is a sequence of fields, each a tag (number << 3 | wire type) and its payload.
+// The protobuf encoding: a message is a sequence of fields, each a tag (number << 3 | wire type) and its
+// payload.
 #include "format/wire.h"
 
 #include <algorithm>
@@ -10,11 +11,11 @@ namespace ferrite::from_onnx {
 namespace {
 
 constexpr uint32_t varint_type = 0, fixed64_type = 1, length_type = 2, fixed32_type = 5;
-constexpr uint32_t graph_field = 7;        // of ModelProto
-constexpr uint32_t initializer_field = 5;  // of GraphProto
-constexpr uint32_t raw_data_field = 9;     // of TensorProto
+constexpr uint32_t graph_field = 7;        // in ModelProto
+constexpr uint32_t initializer_field = 5;  // in GraphProto
+constexpr uint32_t raw_data_field = 9;     // in TensorProto
 
-/// The fields of ModelProto that a file can begin with, and their wire types.
+/// The fields of ModelProto that may come first in a file, with their wire types.
 constexpr std::array<std::pair<uint32_t, uint32_t>, 10> model_fields{{{1, varint_type},
                                                                       {2, length_type},
                                                                       {3, length_type},
@@ -28,8 +29,8 @@ constexpr std::array<std::pair<uint32_t, uint32_t>, 10> model_fields{{{1, varint
 
 struct Field {
   uint32_t number = 0, type = 0;
-  size_t start = 0;             ///< of the tag
-  size_t payload = 0, end = 0;  ///< for lengths: without the length itself
+  size_t start = 0;             ///< offset of the tag
+  size_t payload = 0, end = 0;  ///< for length-delimited fields: without the length itself
 };
 
 class Walker {
@@ -139,7 +140,7 @@ class Walker {
   }
 
   Bytes bytes_;
-  bool known_ = false;  ///< a field that a model can begin with was read
+  bool known_ = false;  ///< a field with which a model may begin was read
 };
 
 }  // namespace

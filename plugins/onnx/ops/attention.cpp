@@ -8,7 +8,8 @@
 namespace ferrite::from_onnx {
 namespace {
 
-/// [batch, sequence, heads * size] as [batch, heads, sequence, size]; what has four dims is that already.
+/// [batch, sequence, heads * size] as [batch, heads, sequence, size]; tensors with four dims have this form
+/// already.
 Value in_heads(Context& c, size_t k, std::string_view heads_attribute) {
   Value x = c.operand(k);
   const Dims dims = x.dims();
@@ -19,7 +20,7 @@ Value in_heads(Context& c, size_t k, std::string_view heads_attribute) {
   return transpose_by(c, reshape_to(c, x, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
 }
 
-/// The mask with the causal one in it; none where there is neither.
+/// The mask, combined with the causal mask; none if there is neither.
 Value mask_of(Context& c, int64_t rows, int64_t columns) {
   Value mask = c.optional(3);
   if (!c.flag("is_causal", false)) return mask;
@@ -36,7 +37,7 @@ void attention(Context& c) {
   if (c.number("softcap", 0) != 0) c.unsupported("attribute 'softcap' other than 0 is not supported");
   for (const char* window : {"left_window_size", "right_window_size"})
     if (c.integer(window, -1) >= 0) c.unsupported("attribute '", window, "' is not supported");
-  // The softmax computes in f32 at least; 1 and 11 are f32 and f64.
+  // The softmax computes in f32 at least; 1 and 11 denote f32 and f64.
   if (int64_t precision = c.integer("softmax_precision", 1); precision == 11 && c.type(0).dtype != f64)
     c.unsupported("a softmax in f64 of values that are not is not supported");
 
@@ -45,7 +46,7 @@ void attention(Context& c) {
   const Dims qs = q.dims(), ks = k.dims(), vs = v.dims();
   if (ks[1] < 1 || qs[1] % ks[1] != 0 || vs[1] != ks[1])
     c.bad(qs[1], " heads of queries for ", ks[1], " of keys and ", vs[1], " of values");
-  // A root of the scale on either side, as the op is defined.
+  // The op multiplies both sides with the root of the scale.
   const double scale = c.number("scale", 1 / std::sqrt(static_cast<double>(qs[3])));
   if (scale < 0) c.unsupported("a negative scale is not supported");
   Value root = number_like(c, q, std::sqrt(scale));
@@ -53,7 +54,8 @@ void attention(Context& c) {
   k = c.make("mul", {k, root});
   Value mask = mask_of(c, qs[2], ks[2]);
 
-  // Several heads of queries for one of keys: they are a dim of their own, over which keys and values broadcast.
+  // If several query heads share a key head, they get a dim of their own, over which keys and values
+  // broadcast.
   const int64_t group = qs[1] / ks[1];
   if (group > 1) {
     q = reshape_to(c, q, {qs[0], ks[1], group, qs[2], qs[3]});
@@ -70,7 +72,7 @@ void attention(Context& c) {
   }
   std::vector<Value> operands{q, k, v};
   if (mask) operands.push_back(mask);
-  // Rows that are masked throughout are zeros.
+  // Rows that are completely masked are zero.
   Value result = c.graph.make("attention", operands, {attr("nan_as_zero", static_cast<bool>(c.has(3)))});
   if (group > 1) result = reshape_to(c, result, {qs[0], qs[1], qs[2], vs[3]});
   if (c.type(0).rank() == 3)

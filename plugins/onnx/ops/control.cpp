@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Control flow. A branch that is known at import is put in place of the node; all else is refused.
+// Control flow. A branch that is known at import replaces the node; everything else is refused.
 #include "helpers.h"
 
 namespace ferrite::from_onnx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Constant tensors, those whose contents follow from shapes and constants, and random numbers.
+// Constant tensors, tensors whose contents follow from shapes and constants, and random numbers.
 #include <bit>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace ferrite::from_onnx {
 namespace {
 
-constexpr int64_t fold_limit = int64_t{1} << 24;  // elements of a tensor that is worked out at import
+constexpr int64_t fold_limit = int64_t{1} << 24;  // maximum elements of a tensor that is computed at import
 
 template <class T>
 Value vector_literal(Context& c, DType dtype, const std::vector<T>& values) {
@@ -55,7 +55,7 @@ void constant_of_shape(Context& c) {
   c.give(expand_to(c, value, shape));
 }
 
-/// A range of `count` from `start` in steps of `delta`, in the type's own arithmetic.
+/// A range of `count` numbers from `start` in steps of `delta`, in the type's own arithmetic.
 template <class T>
 Value range_of(Context& c, DType dtype, const T& start, const T& limit, const T& delta) {
   if (delta == T{0}) c.bad("the step is 0");
@@ -90,7 +90,7 @@ void range(Context& c) {
   }
 }
 
-/// What the attribute says.
+/// The dtype in the attribute.
 DType given_dtype(Context& c, DType otherwise) {
   return c.has_attribute("dtype") ? dtype_of(static_cast<int32_t>(c.integer("dtype")), c.where()) : otherwise;
 }
@@ -100,7 +100,7 @@ void eye_like(Context& c) {
   if (x.rank() != 2) c.bad("the input ", to_string(x), " must have rank 2");
   DType dtype = given_dtype(c, x.dtype);
   int64_t k = c.integer("k", 0);
-  // A counting row less a counting column tells the diagonal of each element.
+  // The difference of a counting row and a counting column numbers the diagonals.
   Value columns = counting(c, i64, x.dims[1], 1, 2), rows = counting(c, i64, x.dims[0], 0, 2);
   Value diagonal = c.make("sub", {columns, rows});
   c.give(cast_to(c, c.make("eq", {diagonal, c.graph.literal({i64, {}}, &k)}), dtype));
@@ -117,7 +117,8 @@ void one_hot(Context& c) {
                 attr("depth", static_cast<int64_t>(depth[0]))));
 }
 
-/// The coordinates of what is not 0, of a constant: their number decides the shape.
+/// The coordinates of a constant's nonzero elements; their number determines the shape, so it must be a
+/// constant.
 void non_zero(Context& c) {
   Value x = c.constant(0);
   auto numbers = numbers_of(x);
@@ -134,8 +135,8 @@ void non_zero(Context& c) {
   c.give(c.graph.literal({i64, {static_cast<int64_t>(dims.size()), count}}, flat.data()));
 }
 
-/// The seed of a random op: what the attribute says, the same for all nodes that have it; without one the node's own, by the name of what
-/// it makes (64 bits of FNV-1a). A run gives the same numbers as the one before.
+/// The seed of a random op. The attribute's value gives the same seed to all nodes with it; without one, the
+/// seed is derived from the result's name (64 bits of FNV-1a). Repeated runs give the same numbers.
 Value seed_of(Context& c) {
   uint64_t words[] = {0, 0};
   if (c.has_attribute("seed")) {
@@ -148,7 +149,7 @@ Value seed_of(Context& c) {
   return c.graph.literal({u64, {2}}, words);
 }
 
-/// Numbers of the standard distribution times a factor, plus a sum, in f32; then cast.
+/// Numbers of the standard distribution, scaled and shifted in f32, then cast.
 void random(Context& c, const Dims& shape, DType dtype) {
   if (!is_float(dtype)) c.unsupported("random numbers of ", name_of(dtype), " are not supported");
   for (int64_t dim : shape)

@@ -5,7 +5,8 @@
 namespace ferrite::from_onnx {
 namespace {
 
-/// Minus the log-probability of each target times its weight, ignored targets 0, then summed or averaged.
+/// The negative log-probability of each target times its weight, 0 for ignored targets; then the sum or the
+/// mean.
 Value negative_log_likelihood(Context& c, Value log_probability, Value target, Value weight) {
   auto x = log_probability.type();
   auto labels = target.type();

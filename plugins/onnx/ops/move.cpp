@@ -31,7 +31,7 @@ void slice(Context& c) {
     int64_t step = steps ? (*steps)[k] : 1;
     if (step == 0) c.bad("a step is 0");
     if (dim == 0) continue;
-    // Longer steps than the dim reach one element, and would overflow.
+    // Steps longer than the dim reach a single element, and would overflow.
     step = std::clamp(step, -dim - 1, dim + 1);
     auto place = [&](int64_t at, int64_t low, int64_t high) {
       if (at < 0) at = at < -dim ? low : at + dim;

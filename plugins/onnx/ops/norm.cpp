@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Softmax and its kin, normalisations.
+// Softmax and related ops, and normalisations.
 #include "helpers.h"
 
 namespace ferrite::from_onnx {
 namespace {
 
-/// Before opset 13 the dims from the axis on are one; from 13 on the axis stands for itself.
+/// Before opset 13, the dims from the axis on count as one; from 13 on, only the axis itself counts.
 template <class Body>
 void along_classes(Context& c, const Body& body) {
   Value x = c.operand(0);
@@ -51,7 +51,7 @@ void layer_norm(Context& c) {
   if (c.has(2)) operands.push_back(c.operand(2));
   c.give(c.graph.make("layer_norm", operands, {attr("axis", axis), attr("epsilon", epsilon)}));
   if (!c.wants(1) && !c.wants(2)) return;
-  // The statistics are of f32.
+  // The statistics are computed in f32.
   Value wide = cast_to(c, x, f32);
   Dims axes = dim_range(static_cast<size_t>(axis), x.rank());
   Value mean = reduce_over(c, "reduce_mean", wide, axes);
@@ -68,7 +68,7 @@ void rms_norm(Context& c) {
                 attr("epsilon", c.number("epsilon", 1e-5))));
 }
 
-/// Scale and bias are one number a group before opset 21, then one a channel.
+/// Scale and bias have one number per group before opset 21, and one per channel from 21 on.
 void group_norm(Context& c) {
   Value x = c.operand(0);
   int64_t groups = c.integer("num_groups");

@@ -5,7 +5,7 @@
 namespace ferrite::from_onnx {
 namespace {
 
-/// The operator of the entry over all operands.
+/// Applies the entry's operator to all operands.
 void direct(Context& c) {
   std::vector<Value> operands;
   for (size_t k = 0; k < c.operand_count(); ++k) operands.push_back(c.operand(k));
@@ -35,7 +35,8 @@ void mod(Context& c) {
   c.give(c.make(truncated ? "remainder_trunc" : "mod", {c.operand(0), c.operand(1)}));
 }
 
-/// The result has the dtype of the base. Where the exponent has another, the power is taken in one that holds both.
+/// The result has the dtype of the base. If the exponent has another dtype, the power is computed in one that
+/// holds both.
 void pow(Context& c) {
   Value base = c.operand(0), exponent = c.operand(1);
   DType from = base.dtype(), to = exponent.dtype(), work = from;
@@ -63,7 +64,7 @@ void bit_shift(Context& c) {
   Value x = c.operand(0), amount = c.operand(1);
   if (direction == "LEFT") return c.give(c.make("shift_left", {x, amount}));
   if (is_signed(x.dtype())) {
-    // Past the width only copies of the sign are left, for which the width less one is enough.
+    // Shifts beyond the width leave only copies of the sign, like a shift by the width minus one.
     const double width = bits_of(x.dtype());
     Value within = c.make("logical_and", {c.make("ge", {amount, number_like(c, amount, 0)}),
                                           c.make("lt", {amount, number_like(c, amount, width)})});
@@ -77,7 +78,7 @@ void is_inf(Context& c) {
                 attr("detect_negative", c.flag("detect_negative", true))));
 }
 
-/// Bounds are attributes before opset 11, then scalar operands.
+/// The bounds are attributes before opset 11, and scalar operands from 11 on.
 void clip(Context& c) {
   Value x = c.operand(0), low = c.optional(1), high = c.optional(2);
   if (c.opset < 11) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Quantised integers, and floats of 8 bits with a scale.
+// Quantised integers, and 8-bit floats with a scale.
 #include <algorithm>
 
 #include "window.h"
@@ -7,10 +7,10 @@
 namespace ferrite::from_onnx {
 namespace {
 
-/// A tensor of one number in rank 0; others as they are.
+/// A tensor with one number as rank 0; others unchanged.
 Value single(Context& c, Value x) { return x && x.type().elements() == 1 ? reshape_to(c, x, {}) : x; }
 
-/// x, scale and zero, checked for what the operators hold.
+/// x, scale and zero, checked against the operators' constraints.
 std::vector<Value> parameters(Context& c) {
   if (c.opset >= 21 && c.integer("block_size", 0) != 0) c.unsupported("scales for blocks are not supported");
   if (c.integer("precision", 0) != 0) c.unsupported("attribute 'precision' is not supported");
@@ -20,7 +20,7 @@ std::vector<Value> parameters(Context& c) {
   return operands;
 }
 
-/// Scale or zero, one of parameters(), in f32 and as it broadcasts with x.
+/// Scale or zero, one of parameters(), in f32 and in a shape that broadcasts with x.
 Value spread(Context& c, const std::vector<Value>& operands, size_t k) {
   Value x = operands[0], parameter = cast_to(c, operands[k], f32);
   return parameter.rank() == 0
@@ -28,14 +28,14 @@ Value spread(Context& c, const std::vector<Value>& operands, size_t k) {
              : along(c, parameter, static_cast<size_t>(c.axis(c.integer("axis", 1), x.rank())), x.rank());
 }
 
-/// Whether there is a zero that counts; adding one of zeros would take the sign of -0.
+/// Whether there is a nonzero zero point; adding 0 would drop the sign of -0.
 bool shifts(Context& c, const std::vector<Value>& operands) {
   if (operands.size() < 3) return false;
   const auto zero = c.known(operands[2]);
   return !zero || std::ranges::any_of(numbers_of(*zero), [](double number) { return number != 0; });
 }
 
-/// x / scale + zero as a float of 8 bits.
+/// x / scale + zero as an 8-bit float.
 Value to_f8(Context& c, const std::vector<Value>& operands, DType dtype) {
   Value number = c.make("div", {cast_to(c, operands[0], f32), spread(c, operands, 1)});
   if (shifts(c, operands)) number = c.make("add", {number, spread(c, operands, 2)});
@@ -70,7 +70,7 @@ void dynamic_quantize(Context& c) {
   for (size_t k = 0; k < results.size(); ++k) c.give(k, results[k]);
 }
 
-/// x - zero in i32; a zero of several numbers lies along dim `axis`.
+/// x - zero in i32; a zero with several numbers lies along dim `axis`.
 Value centred(Context& c, Value x, Value zero, size_t axis) {
   Value wide = cast_to(c, x, i32);
   if (!zero) return wide;
@@ -80,13 +80,13 @@ Value centred(Context& c, Value x, Value zero, size_t axis) {
   return c.make("sub", {wide, cast_to(c, zero, i32)});
 }
 
-/// The i32 sum in quantised form: its scale is factor / result_scale, and along dim 1 where it is a vector.
+/// The i32 sum in quantised form: its scale is factor / result_scale, along dim 1 if it is a vector.
 Value requantize(Context& c, Value sum, Value factor, Value result_scale, Value result_zero, size_t axis) {
   Value scale = c.make("div", {factor, single(c, result_scale)});
   if (scale.rank() == 1) scale = along(c, scale, axis, sum.rank());
   Value number = c.make("round", {c.make("mul", {cast_to(c, sum, f32), scale})});
   Value shifted = c.make("add", {number, cast_to(c, single(c, result_zero), f32)});
-  return cast_to(c, shifted, result_zero.dtype());  // casts of floats to integers saturate
+  return cast_to(c, shifted, result_zero.dtype());  // casts from floats to integers saturate
 }
 
 void need_f32_scales(Context& c, std::initializer_list<size_t> scales) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions, arg reductions, running sums, the first elements in order.
+// Reductions, arg reductions, running sums, and top-k.
 #include <algorithm>
 
 #include "helpers.h"
@@ -48,7 +48,7 @@ void cumsum(Context& c) {
                 attr("reverse", c.flag("reverse", false))));
 }
 
-/// The number of elements is an attribute in opset 9 and before.
+/// The number of elements is an attribute up to opset 9.
 void top_k(Context& c) {
   const int64_t k = c.opset < 10 ? c.integer("k") : c.constant_integer(1);
   const bool chosen = c.opset >= 11;

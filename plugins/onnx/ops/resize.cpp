@@ -15,8 +15,8 @@ struct Resampling {
   Value region;
 };
 
-/// floor(dim * scale) as ONNX Runtime and shape inference compute it: in f32, in which models name scales. So
-/// 10 times the f32 next to 0.7 is 7. A whole scale gives the exact product.
+/// floor(dim * scale), computed in f32 as in ONNX Runtime and shape inference, since models give scales in
+/// f32. So 10 times the f32 nearest to 0.7 is 7. For an integral scale the product is exact.
 int64_t scaled_size(const Context& c, int64_t dim, double scale) {
   const auto narrow = static_cast<float>(scale);
   if (!(narrow >= 0x1p-32f && narrow <= 0x1p32f))
@@ -104,7 +104,7 @@ void resize(Context& c) {
     if (numbers.size() != 2 * named.size())
       c.bad("the region of interest has ", counted(numbers.size(), "number"), " for ",
             counted(named.size(), "dim"));
-    // The size does not depend on the region: so do ONNX Runtime and ONNX's reference implementation.
+    // The size does not depend on the region, as in ONNX Runtime and ONNX's reference implementation.
     const auto half = numbers.begin() + static_cast<std::ptrdiff_t>(named.size());
     auto region = spread(std::vector(numbers.begin(), half), std::vector<double>(x.rank(), 0.0));
     const auto ends = spread(std::vector(half, numbers.end()), std::vector<double>(x.rank(), 1.0));

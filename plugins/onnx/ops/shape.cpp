@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Ops that change or tell shapes and compute nothing.
+// Ops that change or query shapes and compute nothing.
 #include <algorithm>
 
 #include "ferrite/counted.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 void identity(Context& c) { c.give(c.operand(0)); }
 
-/// Inference keeps every element; the mask then holds everywhere.
+/// Inference keeps every element, so the mask is all true.
 void dropout(Context& c) {
   Value x = c.operand(0);
   if (c.opset >= 12 && c.has(2) && c.constant_integer(2) != 0 && (!c.has(1) || c.constant_number(1) != 0))
@@ -76,7 +76,7 @@ void flatten(Context& c) {
                  {product({dims.begin(), dims.begin() + axis}), product({dims.begin() + axis, dims.end()})}));
 }
 
-/// The axes: an attribute before opset 13, then operand 1.
+/// The axes: an attribute before opset 13, operand 1 from 13 on.
 std::optional<Dims> axes_before_13(Context& c) {
   if (c.opset < 13) return c.integers("axes");
   return c.has(1) ? std::optional(c.constant_integers(1)) : std::nullopt;
@@ -135,7 +135,8 @@ void tile(Context& c) {
   c.give(c.make("tile", {c.operand(0)}, attr("repeats", repeats)));
 }
 
-/// Channels to blocks of pixels: DCR takes the block from the first part of the channels, CRD from the last.
+/// Moves channels to blocks of pixels: DCR takes the block from the first factor of the channels, CRD from
+/// the last.
 void depth_to_space(Context& c) {
   auto x = c.type(0);
   int64_t block = c.integer("blocksize");

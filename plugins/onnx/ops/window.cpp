@@ -7,8 +7,8 @@
 namespace ferrite::from_onnx {
 
 namespace {
-constexpr int64_t size_limit = int64_t{1}
-                               << 24;  // of pads, strides and kernels; keeps the arithmetic from wrapping
+constexpr int64_t size_limit =
+    int64_t{1} << 24;  // bound on pads, strides and kernels; keeps the arithmetic from wrapping
 }  // namespace
 
 Dims spatial_numbers(const Context& c, std::string_view name, size_t count, int64_t otherwise,
@@ -91,7 +91,7 @@ void conv(Context& c) {
   c.give(convolve(c, w, c.operand(0), c.operand(1), c.optional(2)));
 }
 
-/// The result's size is given, or follows from the pads; where it is given, the pads follow from it.
+/// The size of the result is given, or follows from the pads; if it is given, the pads follow from it.
 void conv_transpose(Context& c) {
   Dims kernel = kernel_of(c, 1);
   auto x = c.type(0);

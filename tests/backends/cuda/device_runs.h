@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs on a device whose driver is a recording one. A launch stores one more than the first element of its first buffer as the first one of
-// its last buffer.
+// Runs on a device whose driver records its calls. A launch reads the first element of its first buffer, adds
+// one, and stores the result as the first element of its last buffer.
 #pragma once
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ namespace {
 
 using Context = runtime::Executable::Context;
 
-// Two kernels: the sum is another size than what it is of.
+// Two kernels, since the sum has another size than its operand.
 constexpr const char* two_kernels = R"(ferrite graph 0
 graph @g(%x: f32[4,300]) -> (%r "r", %s "s") {
   %r = exp(%x) from "first"
@@ -47,7 +47,7 @@ class DeviceRuns : public testing::Test {
     open();
     options_.device = "cuda:0";
   }
-  /// A session; `library`: with cuBLASLt, for which one stands that computes products on the host.
+  /// Opens a session; `library`: with a stand-in for cuBLASLt that computes products on the host.
   void open(bool library = false) {
     std::string manifest = "schema = 0\nenable = [\"ferrite.cuda\"";
     manifest += library ? ", \"ferrite.cublaslt\"]\n" : "]\n";
@@ -73,9 +73,9 @@ class DeviceRuns : public testing::Test {
   }
 
   std::string log() const { return (folder_ / "calls").string(); }
-  /// From here on.
+  /// Clears the log.
   void forget_calls() { std::filesystem::remove(log()); }
-  /// What the calls of a function, as it stands at the beginning of a line, were given.
+  /// The arguments of a function's calls; its name must be at the beginning of a line.
   std::vector<std::string> calls(const std::string& function) const {
     std::vector<std::string> result;
     std::ifstream file(log());
@@ -106,7 +106,7 @@ class DeviceRuns : public testing::Test {
     load(folder_ / "model.fe");
     make();
   }
-  /// The program of a package of the model, which is the model from here on.
+  /// Packages the model; afterwards the package's program is the model.
   void package(const std::string& text, std::span<const TargetName> targets = {}) {
     std::ofstream(folder_ / "model.fe") << text;
     load(folder_ / "model.fe");
@@ -116,7 +116,7 @@ class DeviceRuns : public testing::Test {
     load(path);
     make();
   }
-  /// Of the driver, as a program beside Ferrite calls it.
+  /// A function of the driver, as a program next to Ferrite calls it.
   template <class Function>
   Function* driver(const char* name) const {
     return reinterpret_cast<Function*>(dlsym(driver_, name));
@@ -128,7 +128,8 @@ class DeviceRuns : public testing::Test {
   }
   const runtime::Executable& executable() const { return *program_->compilation.executable; }
 
-  /// Host memory for all ports, anew; the first element of the first input is given, that of the first output comes back.
+  /// Runs with new host memory for all ports; sets the first element of the first input and returns that of
+  /// the first output.
   Result<float> run(Context& context, float first) const {
     std::vector<std::vector<std::byte>> memory;
     std::vector<const void*> in;

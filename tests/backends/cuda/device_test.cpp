@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs on NVIDIA's own driver, where the machine has a device: what is recorded and replayed computes the same as what is launched, with
-// other inputs, in other places, from several threads, and on a stream of the caller's.
+// Runs on NVIDIA's own driver, if the machine has a device: recorded and replayed runs compute the same as
+// launches, with other inputs, at other addresses, from several threads, and on a stream of the caller.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ class OnDevice : public testing::Test {
     return made ? *made : nullptr;
   }
 
-  /// The bytes of the inputs of a run, by a number.
+  /// The bytes of a run's inputs, derived from a seed.
   static std::vector<std::vector<std::byte>> inputs_of(const runtime::Executable& executable, int seed) {
     std::vector<std::vector<std::byte>> result;
     for (const auto& port : executable.inputs) {
@@ -74,7 +74,7 @@ class OnDevice : public testing::Test {
     }
     return result;
   }
-  /// Of the inputs given; `results` are what the outputs hold behind it.
+  /// Runs with the given inputs; `results` receives the contents of the outputs.
   static Result<void> run(const runtime::Executable& executable, Context& context,
                           const std::vector<std::vector<std::byte>>& given, std::vector<Data>& results) {
     std::vector<const void*> in;
@@ -90,7 +90,7 @@ class OnDevice : public testing::Test {
     EXPECT_TRUE(done) << (done ? "" : done.error().message());
     return results;
   }
-  /// What launches one by one compute.
+  /// The results of single launches.
   std::vector<std::vector<Data>> expected(int seeds) {
     const auto plain = program(false, false);
     Context context(*plain->compilation.executable);
@@ -139,7 +139,7 @@ TEST_F(OnDevice, PortsMayLieElsewhereInEachRun) {
     std::vector<const void*> in;
     std::vector<void*> out;
     for (int seed = 0; seed < seeds; ++seed) {
-      // Elsewhere in some runs only.
+      // Other addresses in some runs only.
       if (seed < 2 || seed % 3 == 0) {
         in.clear();
         out.clear();

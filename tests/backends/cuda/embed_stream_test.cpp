@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs on a stream of the program that embeds Ferrite, over a driver that records its calls: each launch adds 1 to the first
-// element of its first buffer, into its last one.
+// Runs on a stream of the program that embeds Ferrite, with a driver that records its calls: each launch adds
+// 1 to the first element of its first buffer and stores it in its last buffer.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ struct Driver {
   }
 };
 
-/// A tensor in the device's memory, which is the host's in truth.
+/// A tensor in device memory, which is host memory in this driver.
 struct Bound {
   int64_t shape[1] = {count};
   DLTensor tensor{};
@@ -114,7 +114,7 @@ class EmbedStreamTest : public testing::Test {
     streams_.push_back(stream);
     return stream;
   }
-  /// The number by which the log calls it.
+  /// The number of the stream in the log.
   static std::string number_of(const void* stream) {
     return std::to_string(*static_cast<const int*>(stream));
   }
@@ -126,7 +126,7 @@ class EmbedStreamTest : public testing::Test {
     DLTensor* outputs[] = {&r};
     return ferrite_run_with(model_, &options, inputs, 1, outputs, 1);
   }
-  /// The calls since the last time.
+  /// The calls since the last call of this function.
   std::vector<std::string> calls() {
     std::ifstream in(file("calls"));
     in.seekg(static_cast<std::streamoff>(seen_));
@@ -149,7 +149,7 @@ class EmbedStreamTest : public testing::Test {
   ferrite_session* session_ = nullptr;
   ferrite_model* model_ = nullptr;
   size_t seen_ = 0;
-  std::vector<void*> streams_;  ///< of the program
+  std::vector<void*> streams_;  ///< streams of the program
 };
 
 TEST_F(EmbedStreamTest, GivesItsWorkToTheStreamAndReturns) {
@@ -186,7 +186,7 @@ TEST_F(EmbedStreamTest, WaitsForWhatTheHostReads) {
   EXPECT_GE(counted(calls(), "cuStreamSynchronize", waited), 1);
   close();
 
-  // Of indices that come with the inputs the host is told.
+  // A run with indices from inputs waits, so that it can report an index out of range.
   open("gather.fe");
   Bound i(driver_, kDLInt, 64);
   const DLTensor* inputs[] = {&x.tensor, &i.tensor};

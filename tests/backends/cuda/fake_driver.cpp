@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// NVIDIA's driver without a device.
+// A stand-in for NVIDIA's driver that needs no device.
 #include "../fake_driver.h"
 
 using fake::Result;
@@ -13,7 +13,7 @@ void* pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 extern "C" {
 
-/// As when the driver was opened.
+/// Resets the state to that of a newly opened driver.
 void fake_driver_reset() {
   const std::lock_guard lock(fake::mutex);
   fake::calls.clear();
@@ -154,7 +154,7 @@ Result cuGraphExecDestroy(void* instance) {
   return fake::destroy<fake::Instance>("cuGraphExecDestroy", instance);
 }
 Result cuGraphDestroy(void* graph) { return fake::destroy<fake::Graph>("cuGraphDestroy", graph); }
-/// Gives what it was given.
+/// Returns its input.
 Result cuLinkCreate_v2(unsigned, int*, void**, void** state) {
   *state = nullptr;
   if (const auto failed = fake::called("cuLinkCreate", fake::out_of_memory, "")) return failed;
@@ -206,7 +206,7 @@ struct LaunchConfiguration {
   const LaunchAttribute* attributes;
   unsigned count;
 };
-/// Takes the one attribute for kernels that wait for what is ahead of them.
+/// Accepts the single attribute for kernels that wait for their predecessors.
 Result cuLaunchKernelEx(const LaunchConfiguration* made, void* function, void** arguments, void**) {
   constexpr int overlaps = 6;
   const auto& code = static_cast<fake::Module*>(function)->code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Compiles kernels that have a sine for CUDA devices, and wrongly: their code writes where nothing is.
+// Compiles kernels with a sine for CUDA devices to faulty code that writes to an invalid address.
 #include <algorithm>
 
 #include "ferrite/gpu_runtime/device_code.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Two devices of one driver: what goes from one to the other, and who waits for it.
+// Two devices of one driver: the copies between them, and the synchronisation of their streams.
 #include <algorithm>
 #include <span>
 
@@ -21,7 +21,7 @@ class Peers : public DeviceRuns {
     DeviceRuns::SetUp();
     setenv("FAKE_DRIVER_DEVICES", "4", 1);
   }
-  /// Gives a program two devices of the driver's and the host's.
+  /// Gives a program two devices of the driver, and the host.
   void open_devices(runtime::Executable& program) const {
     for (const char* name : {"cuda:2", "cuda:3", "cpu"}) program.devices.push_back(device(name));
     program.arena_bytes.assign(program.devices.size(), 2 * bytes);
@@ -50,7 +50,8 @@ class Peers : public DeviceRuns {
     program.inputs.assign(count, {"x", DType::f32_, {elements}, bytes});
     program.outputs = program.inputs;
   }
-  /// The first device is given two inputs, one in the place of the other, and gives each to the second one, which gives the first back.
+  /// The first device receives two inputs in one buffer, one after the other, and passes each to the second
+  /// device, which passes the first one back.
   static void list_exchange(runtime::Executable& program) {
     set_ports(program, 2);
     const auto input = [](uint32_t k) { return port(BufferSlot::Kind::input, k, 2); };
@@ -76,7 +77,7 @@ class Peers : public DeviceRuns {
       EXPECT_TRUE(std::equal(out[k].begin(), out[k].end(), static_cast<const float*>(in[k]))) << k;
     return {};
   }
-  /// How often a function was called before the first call of another one.
+  /// The number of calls of a function before the first call of another one.
   size_t calls_before(const std::string& function, const std::string& other) const {
     size_t result = 0;
     std::ifstream file(log());
@@ -103,7 +104,7 @@ TEST_F(Peers, APoolIsReachedOnceItIsThere) {
     EXPECT_TRUE(done) << done.error().message();
     return calls("cuMemPoolSetAccess").size();
   };
-  EXPECT_EQ(copies(), 0u);  // it has no pool yet
+  EXPECT_EQ(copies(), 0u);  // there is no pool yet
   void* const pooled = *second->alloc(64, nullptr);
   EXPECT_EQ(copies(), 1u);
   EXPECT_EQ(copies(), 1u);
@@ -163,7 +164,7 @@ TEST_F(Peers, WaitForEachOtherWithoutTheHost) {
   {
     Context context(program);
     EXPECT_EQ(calls("cuEventCreate").size(), 2u);
-    // From pinned memory copies are made as late as they can be.
+    // Copies from pinned memory are made as late as possible.
     std::ranges::copy(counted(1), first);
     std::ranges::copy(counted(100), first + elements);
     for (const auto& [one, other] : {std::pair{counted(1000), counted(2000)}, {counted(5), counted(6)}}) {
@@ -203,7 +204,7 @@ TEST_F(Peers, WhatOneGaveIsNotChangedByALaterRunBeforeTheOtherHasIt) {
     Context context(program);
     context.return_early(true);
     forget_calls();
-    // The caller's next input comes to the same place, in the order of the stream.
+    // The caller's next input reuses the buffer, in stream order.
     for (int k = 0; k < runs; ++k) {
       const auto x = counted(static_cast<float>(10 * k));
       ASSERT_TRUE(giver.copy(FE_COPY_TO_DEVICE, memory[runs], x.data(), bytes, context.stream(0)));

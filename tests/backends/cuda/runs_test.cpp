@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What of runs is recorded and replayed, with which pointers, and what is said of a device that is lost.
+// Recording and replaying of runs, the pointers in replays, and the reports about a lost device.
 
 #include "device_runs.h"
 
@@ -25,13 +25,13 @@ TEST_F(DeviceRuns, TheSecondRunIsRecordedAndLaterOnesReplayIt) {
       EXPECT_EQ(context.replayed(), k > 0);
     }
   }
-  EXPECT_EQ(calls("cuLaunchKernelEx").size(), kernels);       // of the first run
-  EXPECT_EQ(calls("kept cuLaunchKernelEx").size(), kernels);  // of the second one
-  EXPECT_EQ(calls("kept cuMemcpyHtoDAsync").size(), 1u);      // what is not the host's memory as it came
+  EXPECT_EQ(calls("cuLaunchKernelEx").size(), kernels);       // calls of the first run
+  EXPECT_EQ(calls("kept cuLaunchKernelEx").size(), kernels);  // calls of the second one
+  EXPECT_EQ(calls("kept cuMemcpyHtoDAsync").size(), 1u);      // the input
   EXPECT_EQ(calls("kept cuMemcpyDtoHAsync").size(), 2u);
   EXPECT_EQ(calls("cuGraphLaunch").size(), 4u);
   EXPECT_EQ(calls("cuGraphInstantiate").size(), 1u);
-  EXPECT_EQ(calls("cuGraphExecKernelNodeSetParams").size(), 0u);  // ports are in the host's memory
+  EXPECT_EQ(calls("cuGraphExecKernelNodeSetParams").size(), 0u);  // ports are in host memory
   for (auto [take, give] : {std::pair{"cuMemAllocFromPoolAsync", "cuMemFreeAsync"},
                             {"cuMemHostAlloc", "cuMemFreeHost"},
                             {"cuStreamCreate", "cuStreamDestroy"},
@@ -73,13 +73,13 @@ TEST_F(DeviceRuns, PortsOfTheDeviceAreBoundToOthers) {
     EXPECT_EQ(ran(0, 0), 0u);
     EXPECT_TRUE(context.replayed());
     EXPECT_EQ(ran(0, 0), 0u);
-    EXPECT_EQ(ran(1, 0), 1u);  // the one launch that reads it
+    EXPECT_EQ(ran(1, 0), 1u);  // the only launch that reads it
     EXPECT_EQ(ran(1, 0), 0u);
-    EXPECT_GE(ran(2, 1), 1u);  // and each that reads the result
+    EXPECT_GE(ran(2, 1), 1u);  // and all launches that read the result
     EXPECT_GE(ran(0, 2), 1u);
     EXPECT_EQ(ran(0, 2), 0u);
     EXPECT_TRUE(context.replayed());
-    // Two ports may lie in one place.
+    // Two ports may share an address.
     const void* input = r[1];
     void* outputs[] = {r[1], s};
     *r[1] = 5;
@@ -175,7 +175,8 @@ TEST_F(DeviceRuns, ALibraryChecksNoIndicesThatItsKernelHasNot) {
   for (void* data : memory) executable().free(0, data);
 }
 
-/// A pointer of a library's launch stays as it was recorded: each place has a recording, of which the last four are kept.
+/// The pointers of a library's launch stay as recorded, so each address needs a recording; the last four are
+/// kept.
 TEST_F(DeviceRuns, PortsOfALibraryAreRecordedForEachPlace) {
   open(true);
   options_.ports_on_device = true;
@@ -223,7 +224,7 @@ TEST_F(DeviceRuns, PortsOfALibraryAreRecordedForEachPlace) {
     EXPECT_EQ(calls("cuGraphExecDestroy").size(), 1u) << "the one that was used longest ago is gone";
     for (size_t k = 1; k < 5; ++k) EXPECT_TRUE(replays(k));
     EXPECT_EQ(recorded(), 5u);
-    // That it was elsewhere in each run is no reason to record.
+    // Addresses that differ in each run are no reason to record.
     EXPECT_FALSE(replays(5));
   }
   EXPECT_EQ(calls("cuGraphInstantiate").size(), calls("cuGraphExecDestroy").size());
@@ -252,12 +253,12 @@ TEST_F(DeviceRuns, SeveralDevicesOfOneTarget) {
     Context context(executable());
     EXPECT_EQ(*run(context, 3), 4);
   }
-  // Any two serve who names none.
+  // If no device is named, any two will do.
   options_.device_chosen = false;
   options_.device = "cpu";
   make();
   EXPECT_EQ(executable().devices[1]->place(), "cuda:1");
-  // There is one CPU.
+  // There is only one CPU.
   load(folder_ / "model.fe");
   options_.device_chosen = true;
   options_.device = "cpu:0,cpu:1";
@@ -296,7 +297,7 @@ TEST_F(DeviceRuns, ALostDeviceFailsAndTheProcessGoesOn) {
   auto failed = run(later, 1);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, "FE-D06");
-  // Compiling anew fails in the same way, and another device serves.
+  // Recompiling fails in the same way, and another device is used.
   const std::vector<std::vector<int64_t>> dims = {{4, 300}};
   options_.threads = 1;
   auto again = model_->program(dims, options_);
@@ -352,7 +353,7 @@ TEST_F(DeviceRuns, AllIsClosedWhereverTheDeviceIsLost) {
                               {"cuStreamCreate", "cuStreamDestroy"},
                               {"cuGraphInstantiate", "cuGraphExecDestroy"}})
       EXPECT_LE(calls(take).size(), calls(give).size() + 1)
-          << call << " " << take;  // what loses it gives nothing
+          << call << " " << take;  // the failing call returns nothing
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// On which streams runs work, and where the memory that they copy from and to is.
+// The streams on which runs work, and the memory that they copy from and to.
 #include <thread>
 
 #include "device_runs.h"
@@ -7,7 +7,7 @@
 namespace ferrite::core {
 namespace {
 
-/// A step of the host's that adds 1 to what it is given to write.
+/// A host step that adds 1 to its output.
 int32_t add_one(void*, fe_call*, const fe_kernel_call_args* args, fe_none*) {
   *static_cast<float*>(static_cast<const fe_kernel_buffer*>(args->buffers.data)->data) += 1;
   return FE_OK;
@@ -35,7 +35,8 @@ TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
   const auto input = place(runtime::BufferSlot::Kind::input, 1),
              output = place(runtime::BufferSlot::Kind::output, 1);
   const auto there = place(runtime::BufferSlot::Kind::arena, 0);
-  // The device is given the input; the host changes it, as a cache is changed; the device gives back what it was given.
+  // The device receives the input, the host changes it, as a cache is changed, and the device returns the
+  // original.
   runtime::Launch to, change, back;
   to.copy = FE_COPY_TO_DEVICE;
   to.arguments = {input, there};
@@ -64,7 +65,8 @@ TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
       EXPECT_EQ(y[0], given);
       EXPECT_EQ(first, given + 1);
     }
-    // From other memory copies are done when they return, and what the host only reads may be read beside them.
+    // Copies from pageable memory are complete on return, and memory that the host only reads can be read
+    // during a copy.
     program.steps[1].call.reads = {0};
     program.steps[1].call.writes = {};
     forget_calls();
@@ -114,14 +116,14 @@ TEST_F(DeviceRuns, AStreamOfTheCallersIsUsedAndKept) {
   EXPECT_TRUE(calls("cuLaunchKernelEx")[0].ends_with(" stream " + number));
   EXPECT_FALSE(calls("kept cuLaunchKernelEx")[0].ends_with(" stream " + number));
   for (const auto& launch : calls("cuGraphLaunch")) EXPECT_EQ(launch, " stream " + number);
-  EXPECT_EQ(calls("cuStreamDestroy").size(), 1u);  // the one that was recorded
+  EXPECT_EQ(calls("cuStreamDestroy").size(), 1u);  // the recorded stream
   driver<int(void*)>("cuStreamDestroy_v2")(mine);
 }
 
 TEST_F(DeviceRuns, ADriverWithoutPoolsGivesMemoryItself) {
   setenv("FAKE_DRIVER_POOLS", "0", 1);
   setenv("FAKE_DRIVER_DEVICES", "2", 1);
-  options_.device = "cuda:1";  // which no other test has opened
+  options_.device = "cuda:1";  // not opened by any other test
   compile(one_kernel);
   {
     Context context(executable());
@@ -150,7 +152,7 @@ TEST_F(DeviceRuns, MemoryIsTakenAndGivenBackBesideARecording) {
     const auto graph = device->record(stream, [&]() -> Result<void> {
       FE_TRY(taken, device->alloc(64, stream));
       device->free(before, stream);
-      // Asked of a device that is well, the status changes nothing of an error.
+      // The status of a healthy device does not change an error.
       EXPECT_EQ(device->failed(error(FE_EDEVICE, "FE-D04", "a failure")).code, "FE-D04");
       EXPECT_TRUE(calls("cuMemFreeAsync").empty()) << "the stream may have work for it from before";
       return {};
@@ -175,7 +177,7 @@ TEST_F(DeviceRuns, CodeIsUnloadedBehindTheWorkOfAllStreams) {
   const auto number = [&](void* stream) {
     return " " + std::to_string(*static_cast<const int*>(device->native(FE_NATIVE_STREAM, stream)));
   };
-  // The caller records a stream as it likes.
+  // The caller may record a stream by any means.
   driver<int(void*, int)>("cuStreamBeginCapture_v2")(recorded, 0);
   std::set<std::string> expected = {number(nullptr), number(opened[0]), number(opened[1])};
   program_.reset();

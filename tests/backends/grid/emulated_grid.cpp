@@ -25,15 +25,16 @@ namespace ferrite::kernel_test {
 
 namespace {
 
-/// What a block's own shared memory is to code: bytes behind that of the cluster's first block.
+/// Address of a block's own shared memory, as seen by the code: its offset from that of the cluster's first
+/// block.
 constexpr std::string_view shared_offset = "llvm.nvvm.shared.offset";
-/// Called before a word of memory is exchanged.
+/// Called before an atomic exchange of a word.
 constexpr std::string_view exchange = "exchange";
 
-/// The threads of one block, or of those of a cluster, which take turns on this thread.
+/// The threads of one block, or of a cluster's blocks, which take turns on this thread.
 class Block {
  public:
-  /// `threads` of each of the cluster's `blocks`, which have so many bytes of shared memory each.
+  /// `threads` in each of the cluster's `blocks`, with `shared_bytes` of shared memory each.
   Block(size_t threads, size_t blocks, size_t shared_bytes, size_t warp, bool backwards)
       : threads_(threads * blocks),
         of_block_(threads),
@@ -43,7 +44,7 @@ class Block {
     for (auto& thread : threads_) thread.stack = std::make_unique_for_overwrite<char[]>(stack_bytes);
   }
 
-  /// Empty, or what is wrong.
+  /// Returns "" or an error text.
   std::string run(const std::function<void()>& body) {
     body_ = &body;
     for (auto& thread : threads_) {
@@ -71,10 +72,11 @@ class Block {
     return problem_;
   }
 
-  /// One thread's call of a device's function; called on its stack.
+  /// A thread's call of a device function, on the thread's own stack.
   void call(const std::string& name, void* const* operands, void* result) {
     auto& self = threads_[current_];
-    // The others come as far before this one goes on: of those that have read one word, all but the first fail.
+    // Let all other threads reach the same point first: of those that read the same word, all but one must
+    // then fail.
     if (name == exchange) {
       swapcontext(&self.context, &scheduler_);
       return;
@@ -94,7 +96,7 @@ class Block {
       std::memcpy(result, &place, sizeof place);
       return;
     }
-    // Each arrives to wait at once, and no launch is ahead of this one.
+    // Arriving needs no wait, and there is no earlier launch.
     if (name == "llvm.nvvm.barrier.cluster.arrive.aligned" || name == "llvm.nvvm.griddepcontrol.wait") return;
     const bool of_cluster = name == "llvm.nvvm.barrier.cluster.wait.aligned";
     const bool barrier =
@@ -127,7 +129,7 @@ class Block {
     ucontext_t context = {};
     std::unique_ptr<char[]> stack;
     State state = State::ready;
-    std::string name;  // of what it waits for
+    std::string name;  // the function in which the thread waits
     LaneOperands lane;
   };
 
@@ -152,7 +154,7 @@ class Block {
 
 thread_local Block* Block::running = nullptr;
 
-/// What the code calls in the place of a device's function.
+/// The code calls this instead of a device function.
 void call_of_code(const std::string* name, void* const* operands, void* result) {
   Block::running->call(*name, operands, result);
 }
@@ -162,7 +164,7 @@ bool is_of_a_device(const llvm::Function* function) {
          (function->getName().starts_with("llvm.amdgcn.") || function->getName().starts_with("llvm.nvvm."));
 }
 
-/// Of a sum of two floats in a word of memory.
+/// Whether the call adds a pair of floats to a word of memory.
 bool is_pair_sum(const llvm::CallInst& call) {
   auto* assembly = llvm::dyn_cast<llvm::InlineAsm>(call.getCalledOperand());
   return assembly && assembly->getAsmString().contains(".add.") && assembly->getAsmString().contains("f16x2");
@@ -178,9 +180,9 @@ void add_pair(llvm::CallInst& call) {
   call.eraseFromParent();
 }
 
-/// Operands and results of such calls go through memory. The names are kept where they do not move. Exchanges stay,
-/// behind a call.
-void turn_into_emulations(llvm::Module& module, std::vector<std::unique_ptr<std::string>>& names) {
+/// Passes the operands and results of such calls through memory. The names must keep their addresses.
+/// Exchanges stay, preceded by a call.
+void emulate_calls(llvm::Module& module, std::vector<std::unique_ptr<std::string>>& names) {
   auto& context = module.getContext();
   auto* pointer = llvm::PointerType::getUnqual(context);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
@@ -223,7 +225,8 @@ void turn_into_emulations(llvm::Module& module, std::vector<std::unique_ptr<std:
     }
 }
 
-/// Memory of the blocks: a variable that threads see each other's values in, a part for each block of a cluster, which calls say where it
+/// Creates the shared memory: one variable with a part for each block of the cluster, whose start the calls
+/// return. Returns the bytes of a part.
 /// begins. Bytes of a part.
 size_t share(llvm::Module& module, const emitter::Target& target, int64_t dynamic_bytes, size_t blocks) {
   size_t bytes = 0;
@@ -254,7 +257,7 @@ size_t share(llvm::Module& module, const emitter::Target& target, int64_t dynami
   return bytes;
 }
 
-/// `run(arguments)`: the kernel with its arguments from an array.
+/// Adds `run(arguments)`, which calls the kernel with arguments from an array.
 void add_run(llvm::Module& module, llvm::Function* kernel) {
   auto& context = module.getContext();
   auto* pointer = llvm::PointerType::getUnqual(context);
@@ -270,7 +273,7 @@ void add_run(llvm::Module& module, llvm::Function* kernel) {
   builder.CreateRetVoid();
 }
 
-/// The GPU's table with the code generator of this machine.
+/// The GPU's table, with the code generator of this machine.
 emitter::Target on_this_machine(emitter::Target target) {
   const auto host = cpu::parse_target(cpu::describe_host());
   target.triple = host.triple;
@@ -291,7 +294,7 @@ EmulatedKernel emulate_on_grid(const loop::Kernel& kernel, emitter::Target targe
   emitter::Machine machine(machines, target);
   llvm::LLVMContext context;
   EmulatedKernel made;
-  auto result = emitter::emit_grid_kernel(context, target, kernel, "kernel");
+  auto result = emitter::emit_gpu_kernel(context, target, kernel, "kernel");
   auto& module = *result.module;
   std::string problem;
   llvm::raw_string_ostream stream(problem);
@@ -307,7 +310,7 @@ EmulatedKernel emulate_on_grid(const loop::Kernel& kernel, emitter::Target targe
   if (const auto& attribute = target.grid->cluster.attribute; !attribute.empty())
     module.getFunction("kernel")->getFnAttribute(attribute).getValueAsString().getAsInteger(10, cluster);
   const size_t shared_bytes = share(module, target, result.dynamic_bytes, cluster);
-  turn_into_emulations(module, *names);
+  emulate_calls(module, *names);
   add_run(module, module.getFunction("kernel"));
   auto object = machine.object(module);
   auto jit = std::make_shared<cpu::Jit>();
@@ -324,7 +327,7 @@ EmulatedKernel emulate_on_grid(const loop::Kernel& kernel, emitter::Target targe
       if (auto wrong = block.run([&] { run(arguments.data()); }); !wrong.empty())
         return "block " + std::to_string(block.number) + ": " + wrong;
     }
-    (void)jit, (void)names;  // the code's, as long as it can be run
+    (void)jit, (void)names;  // they must outlive the code
     return std::string();
   };
   return made;

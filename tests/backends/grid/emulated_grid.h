@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Grids without a device: a kernel as a GPU's backend emits it, for this CPU, each thread of a block with a stack of its own. What is the
-// device's alone (numbers of threads, barriers, instructions of a warp) is done in software.
+// GPU kernels without a device: a kernel as a GPU backend emits it, compiled for this CPU, with a stack for
+// each thread of a block. Device functions (thread indices, barriers, warp instructions) are emulated in
+// software.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,15 @@ namespace ferrite::kernel_test {
 
 struct EmulatedKernel {
   int64_t blocks = 0;
-  std::string text;  ///< the module, or why there is no code of it
-  /// On one pointer a buffer that is not local, and the word of errors. Threads run up to where they wait for each other, or are about to
-  /// exchange a word of memory if it is what they have read, by their numbers or `backwards`. Empty, or what is wrong: threads that do not all come to a barrier, lanes that do not all come to an instruction of
-  /// theirs. None where there is no code.
+  std::string text;  ///< text of the module, or the reason why there is no code
+  /// Runs the kernel with one pointer per non-local buffer, and the error word. Threads run until they have
+  /// to wait for each other, or until just before an atomic exchange of a word that they have read, in the
+  /// order of their numbers or `backwards`. Returns "" or an error text, for instance if not all threads
+  /// reach a barrier, or not all lanes a warp instruction. Empty function: there is no code.
   std::function<std::string(void* const* arguments, int64_t* error, bool backwards)> run;
 };
 
-/// By a GPU's table.
+/// Emulates the kernel with a GPU's table.
 EmulatedKernel emulate_on_grid(const loop::Kernel& kernel, emitter::Target target);
 
 }  // namespace ferrite::kernel_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels of GPUs without one: what every backend must compute, products by the matrix instructions of each architecture, and the tables
-// of those instructions.
+// GPU kernels without a GPU: the tests of every backend, products with the matrix instructions of each
+// architecture, and the tables of these instructions.
 #include "backends/cuda/target.h"
 #include "backends/hip/target.h"
 #include "emulated_grid.h"
@@ -22,20 +22,21 @@ inline emitter::Target target_named(const std::string& description) {
 inline std::vector<std::string> targets_of(const Options& options) {
   if (!options.descriptions.empty() && options.descriptions[0].find(' ') != std::string::npos)
     return options.descriptions;
-  // One of them for each kernel, in turns: compiling is most of the time. Other backends' descriptions are none of ours.
+  // Each kernel runs on one of them, in turn, since compiling takes most of the time. Descriptions of other
+  // backends are skipped.
   static const std::vector<std::string> all = {"cuda sm_90a", "hip gfx942", "hip gfx1100"};
   static size_t turn = 0;
   return {all[turn++ % all.size()]};
 }
 
-/// Points of a lone statement are shared out as the host does it.
+/// Divides the points of a single statement among tasks like the host.
 inline Compiled compile(const loop::Kernel& given, const std::string& description) {
   auto kernel = given;
   if (kernel.statements.size() == 1)
     kernel.shared = static_cast<uint32_t>(kernel.statements[0].parallel_count());
   const auto target = target_named(description);
   std::vector<emitter::OperandLayout> layouts;
-  if (const auto options = emitter::grid_options(target, kernel); !options.empty())
+  if (const auto options = emitter::gpu_options(target, kernel); !options.empty())
     layouts = options[0].layouts;
   for (const auto& layout : layouts) {
     auto& buffer = kernel.buffers[layout.buffer];
@@ -52,7 +53,7 @@ inline Compiled compile(const loop::Kernel& given, const std::string& descriptio
     ADD_FAILURE() << compiled.text;
     return compiled;
   }
-  std::vector<loop::Buffer> buffers;  // as they are given
+  std::vector<loop::Buffer> buffers;  // unmodified
   std::vector<std::optional<emitter::OperandLayout>> wanted;
   for (loop::BufferId b = 0; b < given.buffers.size(); ++b) {
     if (given.buffers[b].kind == FE_BUFFER_LOCAL) continue;
@@ -60,7 +61,7 @@ inline Compiled compile(const loop::Kernel& given, const std::string& descriptio
     const auto found = std::ranges::find(layouts, b, &emitter::OperandLayout::buffer);
     wanted.push_back(found == layouts.end() ? std::nullopt : std::optional(*found));
   }
-  // Threads run by their numbers and backwards, in turns. A device's memory begins at multiples of what one access takes.
+  // Threads run forwards and backwards, in turn. Device memory is aligned to the widest access.
   static bool backwards = false;
   backwards = !backwards;
   compiled.run = [run = std::move(made.run), way = backwards, buffers, layouts = wanted](
@@ -107,7 +108,7 @@ Position place_of(const Matrix::Fragment& fragment, int64_t lane, const Position
           at.depth + quotient * fragment.quotient.depth + remainder * fragment.remainder.depth};
 }
 
-/// Where the lanes' elements lie, each place the same number of times.
+/// Checks that the lanes' elements cover every position the same number of times.
 void check_cover(const Matrix::Fragment& fragment, unsigned lanes, unsigned lines, unsigned depth) {
   std::vector<size_t> times(size_t{lines} * depth);
   for (unsigned lane = 0; lane < lanes; ++lane)
@@ -121,7 +122,7 @@ void check_cover(const Matrix::Fragment& fragment, unsigned lanes, unsigned line
   EXPECT_EQ(fragment.elements.size() % fragment.together, 0U);
 }
 
-/// Small whole numbers, of which all sums are exact.
+/// Small integers, whose sums are all exact.
 std::vector<double> numbers(size_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<double> made(count);
@@ -129,7 +130,7 @@ std::vector<double> numbers(size_t count, unsigned seed) {
   return made;
 }
 
-/// The lanes' operands of the instruction and its results, laid out by the table.
+/// The lanes' operands of the instruction and its results, arranged by the table.
 class OneInstruction {
  public:
   OneInstruction(const Matrix& matrix, unsigned lanes)
@@ -207,11 +208,11 @@ TEST(MatrixInstructions, ArchitecturesWithoutThemHaveNone) {
 struct Product {
   DType dtype = f16;
   int64_t batch = 1, m = 64, n = 64, k = 64;
-  bool turned_a = false, turned_b = false;
-  int64_t unit = 1;  ///< rows in memory lie multiples of so many elements apart
+  bool transposed_a = false, transposed_b = false;
+  int64_t unit = 1;  ///< rows in memory are multiples of that many elements apart
 };
 
-/// relu(a b + bias), both operands as they are or transposed.
+/// relu(a b + bias), both operands unchanged or transposed.
 Builder product(const Product& shape) {
   Builder b;
   const auto dims = [&](bool transposed, int64_t rows, int64_t columns) {
@@ -223,15 +224,16 @@ Builder product(const Product& shape) {
     padded.back() = (padded.back() + shape.unit - 1) / shape.unit * shape.unit;
     return b.buffer(shape.dtype, kind, given, loop::contiguous_strides(padded));
   };
-  auto x = matrix(FE_BUFFER_INPUT, dims(shape.turned_a, shape.m, shape.k));
-  auto y = matrix(FE_BUFFER_INPUT, dims(shape.turned_b, shape.k, shape.n));
+  auto x = matrix(FE_BUFFER_INPUT, dims(shape.transposed_a, shape.m, shape.k));
+  auto y = matrix(FE_BUFFER_INPUT, dims(shape.transposed_b, shape.k, shape.n));
   auto bias = b.input(shape.dtype, {shape.n});
   auto out = matrix(FE_BUFFER_OUTPUT, {shape.batch, shape.m, shape.n});
   auto v = b.begin(FE_STATEMENT_CONTRACT, {shape.batch, shape.m, shape.n}, {shape.k});
   const auto at = [&](bool transposed, Expr row, Expr column) {
     return transposed ? std::vector<Expr>{v[0], column, row} : std::vector<Expr>{v[0], row, column};
   };
-  auto left = b.load(x, at(shape.turned_a, v[1], v[3])), right = b.load(y, at(shape.turned_b, v[3], v[2]));
+  auto left = b.load(x, at(shape.transposed_a, v[1], v[3])),
+       right = b.load(y, at(shape.transposed_b, v[3], v[2]));
   auto sum = b.contract(left, right);
   const auto type = compute_type(shape.dtype);
   auto more = b.load(bias, {v[2]});
@@ -252,7 +254,8 @@ void check_product(const Product& shape) {
     if (matrix) {
       EXPECT_NE(text.find(matrix->function.name + "("), std::string::npos) << description;
     }
-    // Sums in another order than the interpreter's, of numbers up to 4: where they cancel out, to so much of what they are made of.
+    // The sums have another order than the interpreter's, and their terms of up to 4 cancel: the tolerance is
+    // relative to the terms.
     check(built, {.tolerance = shape.dtype == f32   ? 1e-3
                                : shape.dtype == f64 ? 1e-11
                                                     : 0,
@@ -268,12 +271,18 @@ TEST(MatrixInstructions, Products) {
   }
 }
 
-// Rows of odd lengths that begin where vectors do: the last ones are copied and stored in part.
+// Rows of odd lengths that start at multiples of a vector: the last vectors are copied and stored partially.
 TEST(Products, PaddedRows) {
   for (const bool a : {false, true})
     for (const bool b : {false, true}) {
-      const Product shape{
-          .dtype = bf16, .batch = 2, .m = 41, .n = 43, .k = 83, .turned_a = a, .turned_b = b, .unit = 8};
+      const Product shape{.dtype = bf16,
+                          .batch = 2,
+                          .m = 41,
+                          .n = 43,
+                          .k = 83,
+                          .transposed_a = a,
+                          .transposed_b = b,
+                          .unit = 8};
       check_product(shape);
       if (HasFatalFailure()) return;
       const auto text = compile(product(shape).kernel, "cuda sm_80").text;
@@ -282,17 +291,17 @@ TEST(Products, PaddedRows) {
     }
 }
 
-// Widened one by one: no matrix instruction takes them.
+// They are widened one by one, since no matrix instruction accepts them.
 TEST(Products, FloatsOf8Bits) {
   for (const auto dtype : {f8e4m3, f8e5m2}) {
     check_product({.dtype = dtype, .m = 70, .n = 80, .k = 96});
-    check_product({.dtype = dtype, .m = 33, .n = 41, .k = 19, .turned_b = true});
+    check_product({.dtype = dtype, .m = 33, .n = 41, .k = 19, .transposed_b = true});
     if (HasFatalFailure()) return;
   }
 }
 
 TEST(Products, BlocksShareTheDepth) {
-  // Steps of which some are on their way before the loop, some brought in it; the last one is not whole.
+  // Some steps are loaded before the loop and some inside it; the last one is partial.
   for (const auto dtype : {f16, f32}) {
     const auto built = product({.dtype = dtype, .m = 40, .n = 48, .k = 2040});
     const auto text = compile(built.kernel, "cuda sm_90a").text;
@@ -301,7 +310,8 @@ TEST(Products, BlocksShareTheDepth) {
   }
 }
 
-/// Sums over rows of what each row and column stores, in the place of an operand, and the largest with its row.
+/// Sums over rows of values that each row and column stores in-place of an operand, and the maximum with its
+/// row.
 Builder columns(DType dtype, int64_t batch, int64_t rows, int64_t n, int64_t stride) {
   Builder b;
   auto x = b.buffer(dtype, FE_BUFFER_OUTPUT, {batch, rows, n}, {rows * stride, stride, 1});
@@ -319,9 +329,9 @@ Builder columns(DType dtype, int64_t batch, int64_t rows, int64_t n, int64_t str
   return b;
 }
 
-// Rows whose last vector is not whole: by vectors where all rows begin where vectors do.
+// Rows whose last vector is partial use vectors if all rows start at multiples of a vector.
 TEST(Map, VectorsOfPaddedRows) {
-  constexpr int64_t rows = 40, n = 1003, vectors = 251, threads = 256;  // of f32: four at a time
+  constexpr int64_t rows = 40, n = 1003, vectors = 251, threads = 256;  // f32: four at a time
   for (const int64_t stride : {1008, 1003}) {
     Builder b;
     auto x = b.buffer(bf16, FE_BUFFER_INPUT, {rows, n}, {1008, 1}), shift = b.input(bf16, {n});
@@ -335,7 +345,7 @@ TEST(Map, VectorsOfPaddedRows) {
   }
 }
 
-/// A dispatch of HIP counts its threads in 32 bits, a launch of CUDA only its blocks in 31.
+/// A HIP dispatch counts its threads in 32 bits; a CUDA launch counts only its blocks, in 31.
 TEST(Map, GridsLargerThanALaunch) {
   const auto emit = [](const std::string& description, int64_t elements) {
     Builder b;
@@ -345,10 +355,10 @@ TEST(Map, GridsLargerThanALaunch) {
     auto kernel = b.kernel;
     kernel.shared = 1;
     llvm::LLVMContext context;
-    const auto made = emitter::emit_grid_kernel(context, target_named(description), kernel, "k");
+    const auto made = emitter::emit_gpu_kernel(context, target_named(description), kernel, "k");
     return made.blocks * made.threads;
   };
-  EXPECT_EQ(emit("cuda sm_90a", int64_t{1} << 37), int64_t{1} << 33);  // 16 elements a thread
+  EXPECT_EQ(emit("cuda sm_90a", int64_t{1} << 37), int64_t{1} << 33);  // 16 elements per thread
   EXPECT_EQ(emit("hip gfx942", int64_t{1} << 35), int64_t{1} << 31);
   try {
     emit("hip gfx942", int64_t{1} << 37);
@@ -359,13 +369,13 @@ TEST(Map, GridsLargerThanALaunch) {
   EXPECT_THROW(emit("cuda sm_90a", int64_t{1} << 44), Failure);
 }
 
-// Few results for the device: a block has a line of columns.
+// Too few results for the device: a block covers a line of columns.
 TEST(Reduce, BlocksOfColumns) {
   for (const auto* description : {"cuda sm_90a multiprocessors=4", "hip gfx942 multiprocessors=4"})
     for (const auto dtype : {f32, bf16}) {
       const int64_t of_line = 128 * 8 / bits_of(dtype);
       const auto tasks = [&](const Builder& b) { return compile(b.kernel, description).tasks; };
-      // Whole lines; rows that vectors begin at, with a rest; rows that they do not begin at.
+      // Whole lines; rows with aligned starts and a remainder; rows with unaligned starts.
       for (const auto& [n, stride] : {std::pair<int64_t, int64_t>{2 * of_line, 2 * of_line},
                                       {of_line + 13, of_line + 16},
                                       {of_line + 13, of_line + 13}}) {
@@ -375,8 +385,9 @@ TEST(Reduce, BlocksOfColumns) {
         if (HasFatalFailure()) return;
       }
       EXPECT_NE(tasks(columns(dtype, 1, 150, of_line, of_line)),
-                1);  // of one block three processors have nothing
-      // Results are threads enough, but those of narrow elements read less than a line side by side.
+                1);  // a single block would leave three multiprocessors idle
+      // There are enough results for a thread each, but threads of narrow elements would read less than a
+      // line together.
       EXPECT_EQ(tasks(columns(dtype, 1 << 13, 150, of_line, of_line)) == 1 << 13, dtype == bf16);
     }
 }
@@ -386,12 +397,14 @@ TEST(MatrixInstructions, TurnedAndBatchedProducts) {
     for (const bool a : {false, true})
       for (const bool b : {false, true}) {
         if (!a && !b) continue;
-        check_product({.dtype = dtype, .batch = 2, .m = 40, .n = 24, .k = 41, .turned_a = a, .turned_b = b});
+        check_product(
+            {.dtype = dtype, .batch = 2, .m = 40, .n = 24, .k = 41, .transposed_a = a, .transposed_b = b});
         if (HasFatalFailure()) return;
       }
 }
 
-/// Rows whose order is seen, in the order of the model: a thread a column, wherever the rows' own loop stands.
+/// Scatters whose row order is visible keep the model's order: one thread per column, wherever the loop over
+/// rows is.
 TEST(OrderedScatters, AThreadForEachPlaceThatNoIndexMoves) {
   for (const auto& [dtype, mode] :
        {std::pair(f32, FE_STORE_SET), {f16, FE_STORE_MUL}, {i64, FE_STORE_MUL}, {f8e4m3, FE_STORE_ADD}})
@@ -424,7 +437,8 @@ TEST(OrderedScatters, AThreadForEachPlaceThatNoIndexMoves) {
     }
 }
 
-/// The first element has neighbours before it in its word. Where the last one's word would reach past the end, the order is the model's.
+/// The first element shares its word with elements before it. If the last element's word would reach past the
+/// end, the order is the model's.
 TEST(CombiningScatters, NarrowElementsAreExchangedWithTheWordThatTheyLieIn) {
   for (const auto dtype : {boolean, i8, u8, i16, u16, f16, bf16, f8e5m2})
     for (const auto& [mode, places] :
@@ -448,7 +462,7 @@ TEST(CombiningScatters, NarrowElementsAreExchangedWithTheWordThatTheyLieIn) {
         }
       };
       options.descriptions = {"cuda sm_90a", "hip gfx942"};
-      const bool at_once = places == 335;  // behind an offset of one
+      const bool at_once = places == 335;  // after an offset of one
       for (const auto& machine : options.descriptions) {
         const auto compiled = compile(b.kernel, machine);
         EXPECT_EQ(compiled.tasks > 1, at_once) << machine;
@@ -460,7 +474,8 @@ TEST(CombiningScatters, NarrowElementsAreExchangedWithTheWordThatTheyLieIn) {
     }
 }
 
-/// Whose neighbour gets nothing that changes it; where one is another buffer's, sums are made in order.
+/// The neighbour in the word is not changed; if the neighbour belongs to another buffer, the sums are made in
+/// order.
 TEST(CombiningScatters, FloatsOf16BitsAreAddedInPairs) {
   for (const auto dtype : {f16, bf16})
     for (const int64_t offset : {0, 1, 2}) {
@@ -477,7 +492,8 @@ TEST(CombiningScatters, FloatsOf16BitsAreAddedInPairs) {
       options.exact = true;
       options.set = [&](loop::BufferId buffer, char* data) {
         if (buffer != ids) fill_for_every_order(b.kernel.buffers[buffer], data);
-        // Places that are multiples of 3 get no update: zeros and the smallest numbers stay there. This machine may have no denormals of bf16.
+        // Positions that are multiples of 3 get no update and keep zeros and the smallest numbers. This
+        // machine may have no bf16 denormals.
         const uint16_t smallest = dtype == f16 ? 1 : 0x80;
         const uint16_t untouched[] = {0x8000, 0, smallest, static_cast<uint16_t>(0x8000 | smallest)};
         for (int64_t k = 0; buffer == out && k < places; k += 3) {
@@ -503,7 +519,8 @@ TEST(CombiningScatters, FloatsOf16BitsAreAddedInPairs) {
     }
 }
 
-/// Lines of shared memory are copied as they lie, those of a window's places outside of the image being zeros, and weights are packed so.
+/// Lines of shared memory are copied unchanged, with zeros for window positions outside the image, and
+/// weights are packed accordingly.
 TEST(Convolutions, CopyWholeChannels) {
   const std::string copy = "llvm.nvvm.cp.async.cg.shared.global.16";
   for (auto shape : {Conv{.channels = 16, .filters = 24},

@@ -19,16 +19,16 @@ namespace ferrite::kernel_test {
 namespace {
 
 using Lanes = std::span<const LaneOperands>;
-/// The lane and, of its elements in the order of the operands, the number of the one at a place of a matrix.
+/// The lane that holds an element of a matrix, and the element's number among the lane's operands.
 using Layout = std::function<std::pair<int, int>(int line, int depth)>;
 
 struct Instruction {
   std::string_view name;
   DType operand, sum;
   int rows, columns, depth;
-  int row_operands, column_operands, sum_operands;  // of the call
+  int row_operands, column_operands, sum_operands;  // numbers of operands of the call
   Layout row, column, sums;
-  int twins = 0;  // lanes so far apart give the same rows and columns
+  int twins = 0;  // lanes at this distance hold the same rows and columns
 };
 
 std::pair<int, int> halves_of_64(int line, int k) { return {line + 16 * (k / 4), k % 4}; }
@@ -70,7 +70,7 @@ const std::array instructions = {
                 columns_of_mma, sums_of_mma},
 };
 
-/// Element `number` of a lane's operands from `first` on, `count` of which hold `elements` in all.
+/// Element `number` of a lane's operands from `first` on; `count` operands hold `elements` elements in total.
 const char* element(const LaneOperands& lane, int first, int count, int elements, DType dtype, int number) {
   const int of_one = elements / count;
   return static_cast<const char*>(lane.operands[first + number / of_one]) +
@@ -123,7 +123,7 @@ std::string multiply(const Instruction& machine, Lanes lanes) {
   return {};
 }
 
-/// Lanes 8q to 8q + 7 say where the lines of square q lie.
+/// Lanes 8q to 8q + 7 provide the addresses of the lines of square q.
 void load_squares(Lanes lanes, size_t count, bool transposed) {
   constexpr size_t side = 8;
   for (size_t lane = 0; lane < lanes.size(); ++lane)
@@ -137,7 +137,8 @@ void load_squares(Lanes lanes, size_t count, bool transposed) {
       }
 }
 
-/// Operands: the lanes that take part, the word, the distance, the bits of a lane's number that may differ.
+/// Operands: the participating lanes, the word, the distance, and the mask of lane number bits that may
+/// differ.
 std::string exchange(Lanes lanes) {
   std::vector<uint32_t> words(lanes.size());
   uint32_t distance = 0;
@@ -153,7 +154,7 @@ std::string exchange(Lanes lanes) {
   return {};
 }
 
-/// Operands: four times the number of the lane that gives its word, the word.
+/// Operands: four times the number of the source lane, and the word.
 std::string permute(Lanes lanes) {
   std::vector<uint32_t> words(lanes.size());
   for (size_t lane = 0; lane < lanes.size(); ++lane)
@@ -166,7 +167,8 @@ std::string permute(Lanes lanes) {
   return {};
 }
 
-/// Operands: where to, where from, the bytes that are read of the instruction's; the others become zeros.
+/// Operands: destination, source, and the number of the instruction's bytes that are read; the others become
+/// zeros.
 void copy(Lanes lanes, size_t bytes) {
   for (const auto& lane : lanes) {
     char *to = nullptr, *from = nullptr;
@@ -179,7 +181,7 @@ void copy(Lanes lanes, size_t bytes) {
   }
 }
 
-/// Denormal operands and results are zeros.
+/// Denormal operands and results become zeros.
 void power_of_two(Lanes lanes) {
   const auto flushed = [](float value) { return std::fpclassify(value) == FP_SUBNORMAL ? 0.0F : value; };
   for (const auto& lane : lanes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A softmax between two products on emulated grids: types, sizes with rests, orders in memory, masks, rows of which nothing is left.
+// A softmax between two products on emulated grids: types, sizes with remainders, memory orders, masks, and
+// completely masked rows.
 #include <limits>
 
 #include "backends/cuda/target.h"
@@ -30,11 +31,11 @@ struct Attention {
   DType dtype = f16;
   int64_t batch = 1, heads = 2, rows = 64, columns = 64, depth = 64, features = 64;
   Mask mask = Mask::none;
-  bool heads_inside = false;    // in memory: [batch, rows, heads, depth]
-  bool columns_turned = false;  // [batch, heads, depth, columns]
-  bool values_turned = false;   // [batch, heads, features, columns]
-  DType scores = f32;           // as they are stored between the statements
-  bool divided = false;         // by the sum, else multiplied with its reciprocal
+  bool heads_inside = false;        // memory order is [batch, rows, heads, depth]
+  bool columns_transposed = false;  // [batch, heads, depth, columns]
+  bool values_transposed = false;   // [batch, heads, features, columns]
+  DType scores = f32;               // type in which they are stored between the statements
+  bool divided = false;             // by the sum, else multiplied by its reciprocal
 };
 
 struct Built {
@@ -56,8 +57,8 @@ Built attention(const Attention& shape) {
     return shape.heads_inside ? std::vector<Expr>{n, outer, h, inner} : std::vector<Expr>{n, h, outer, inner};
   };
   built.rows = b.input(shape.dtype, dims(rows, shape.depth, false));
-  built.columns = b.input(shape.dtype, dims(columns, shape.depth, shape.columns_turned));
-  built.values = b.input(shape.dtype, dims(columns, shape.features, shape.values_turned));
+  built.columns = b.input(shape.dtype, dims(columns, shape.depth, shape.columns_transposed));
+  built.values = b.input(shape.dtype, dims(columns, shape.features, shape.values_transposed));
   if (shape.mask == Mask::added) built.mask = b.input(f32, {batch, columns});
   built.out = b.output(shape.dtype, dims(rows, shape.features, false));
   const auto local = [&](DType dtype, bool of_row) {
@@ -69,7 +70,7 @@ Built attention(const Attention& shape) {
 
   auto v = b.begin(FE_STATEMENT_CONTRACT, {batch, heads, rows, columns}, {shape.depth});
   auto score = b.contract(b.load(built.rows, at(v[0], v[1], v[2], v[4], false)),
-                          b.load(built.columns, at(v[0], v[1], v[3], v[4], shape.columns_turned)));
+                          b.load(built.columns, at(v[0], v[1], v[3], v[4], shape.columns_transposed)));
   score = b.prim(Prim::mul_, score, b.constant(f32, 0.03125));
   if (shape.mask == Mask::added) score = b.prim(Prim::add_, score, b.load(built.mask, {v[0], v[3]}));
   if (shape.mask == Mask::causal)
@@ -100,13 +101,13 @@ Built attention(const Attention& shape) {
 
   v = b.begin(FE_STATEMENT_CONTRACT, {batch, heads, rows, shape.features}, {columns});
   auto result = b.contract(b.load(weights, {v[0], v[1], v[2], v[4]}),
-                           b.load(built.values, at(v[0], v[1], v[4], v[3], shape.values_turned)));
+                           b.load(built.values, at(v[0], v[1], v[4], v[3], shape.values_transposed)));
   b.store(built.out, at(v[0], v[1], v[2], v[3], false), result);
   b.kernel.shared = 3;
   return built;
 }
 
-/// `taken`: the kernel is one that goes over the columns piece by piece.
+/// `taken`: the kernel uses key/value tiles.
 void check_attention(const Attention& shape, bool taken = true, const Options& given = {}) {
   SCOPED_TRACE(detail::concatenate(name_of(shape.dtype), " ", shape.rows, " x ", shape.columns, " x ",
                                    shape.depth, " x ", shape.features));
@@ -114,7 +115,7 @@ void check_attention(const Attention& shape, bool taken = true, const Options& g
   const auto text = compile(built.builder.kernel, "sm_90a").text;
   EXPECT_EQ(text.find("llvm.nvvm.ex2") != std::string::npos, taken);
   auto options = given;
-  // No value is negative, so that no result is a small difference of large ones.
+  // No value is negative, so that results are not small differences of large numbers.
   options.set = [&](loop::BufferId buffer, char* data) {
     if (given.set) given.set(buffer, data);
     if (buffer != built.values || shape.dtype == f32) return;
@@ -155,8 +156,8 @@ TEST(GpuAttention, OrdersInMemory) {
                      .depth = 24,
                      .features = 40,
                      .heads_inside = true,
-                     .columns_turned = k % 2 == 1,
-                     .values_turned = k == 1 || k == 2});
+                     .columns_transposed = k % 2 == 1,
+                     .values_transposed = k == 1 || k == 2});
     if (HasFatalFailure()) return;
   }
 }
@@ -195,7 +196,7 @@ void check_masked(int64_t columns, int64_t batch, Fill&& fill) {
 TEST(GpuAttention, RowsOfWhichNothingIsLeft) {
   const auto infinity = -std::numeric_limits<float>::infinity();
   for (const int64_t columns : {64, 150}) {
-    // All of the first, the beginning of the second, the end of the third.
+    // All of the first batch entry, the beginning of the second, the end of the third.
     check_masked(columns, 3, [&](float* values) {
       for (int64_t k = 0; k < columns; ++k) {
         values[k] = infinity;
@@ -210,7 +211,7 @@ TEST(GpuAttention, RowsOfWhichNothingIsLeft) {
 TEST(GpuAttention, LeastNumbersAsMasks) {
   constexpr auto least = std::numeric_limits<float>::lowest();
   constexpr int64_t columns = 150;
-  // The first piece of columns of the first, all of the second, whose rows then are means.
+  // The first key/value tile of the first batch entry, and all of the second, whose rows then are means.
   check_masked(columns, 2, [&](float* values) {
     for (int64_t k = 0; k < columns; ++k) {
       values[k] = k < 70 ? least : 0;
@@ -233,7 +234,7 @@ TEST(GpuAttention, WhatDoesNotFitIsDoneOtherwise) {
       {.dtype = f32, .rows = 16, .columns = 16, .depth = 16, .features = 16},
       {.rows = 16, .columns = 16, .depth = 12, .features = 16},
       {.rows = 16, .columns = 16, .depth = 16, .features = 136},
-      {.rows = 16, .columns = 12, .depth = 16, .features = 16, .values_turned = true}};
+      {.rows = 16, .columns = 12, .depth = 16, .features = 16, .values_transposed = true}};
   for (const auto& shape : shapes) {
     check_attention(shape, false, {.tolerance = 1e-5});
     if (HasFatalFailure()) return;

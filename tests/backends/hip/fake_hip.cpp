@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// AMD's HIP runtime without a device. FAKE_DRIVER_ARCHITECTURE is what the device says that it is. The layout of its properties is that of
-// 6.0 and later; fake_hip_5, from the same source, has the one before.
+// A stand-in for AMD's HIP runtime without a device. FAKE_DRIVER_ARCHITECTURE is the device's architecture.
+// The layout of its properties is that of 6.0 and later; fake_hip_5, from the same source, has the earlier
+// one.
 #include <elf.h>
 
 #include "../fake_driver.h"
@@ -19,7 +20,7 @@ constexpr size_t architecture_at = 1160, properties_bytes = 1472;
 
 bool is_without_device() { return fake::number("FAKE_DRIVER_DEVICES", 1) == 0; }
 
-/// A code object's bytes end where its table of sections does.
+/// The size of a code object: it ends with its section table.
 std::string code_of(const void* image) {
   Elf64_Ehdr head;
   std::memcpy(&head, image, sizeof head);
@@ -28,7 +29,7 @@ std::string code_of(const void* image) {
   return {static_cast<const char*>(image), head.e_shoff + size_t{head.e_shnum} * head.e_shentsize};
 }
 
-/// The name of the kernel whose descriptor the code has a symbol for.
+/// The name of the kernel for whose descriptor the code has a symbol.
 std::string kernel_of(const std::string& code) {
   const std::string ending = ".kd";
   const auto end = code.find(ending + '\0');

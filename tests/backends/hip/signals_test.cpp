@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the backend does to the process that it is a part of.
+// The effects of the backend on its process.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// Who is called for each signal, and where on this thread's other stack.
+/// The handler of each signal, and this thread's alternate stack.
 struct Signals {
   std::array<void (*)(int), NSIG> handlers{};
   void* stack = nullptr;

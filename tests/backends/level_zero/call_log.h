@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The log of calls, POCL_DRIVER_LOG.
+// The log of calls in the file POCL_DRIVER_LOG.
 #pragma once
 
 #include <string>
 
 namespace pocl_driver {
 
-/// What the log is to say of a call.
+/// The log line of a call.
 using Line = std::string;
-/// Appends what the format gives, behind a space.
+/// Appends a space and the formatted text.
 __attribute__((format(printf, 2, 3))) void add(Line& line, const char* format, ...);
 
-/// Writes the line where there is to be a log.
+/// Writes the line if there is a log.
 void write_to_log(const Line& line);
 
 }  // namespace pocl_driver

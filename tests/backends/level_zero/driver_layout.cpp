@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The backend's own declarations of Level Zero beside the real ones.
+// Compares the backend's declarations of Level Zero with the real ones.
 #include <level_zero/ze_api.h>
 
 #include <cstddef>

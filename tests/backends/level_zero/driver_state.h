@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the driver's functions share: how they refuse a call, what handles name, and the driver's state.
+// Shared parts of the driver's functions: refusing a call, the objects behind handles, and the driver's
+// state.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 200
@@ -40,7 +41,7 @@ void need(const Pointers*... pointers) {
   refuse_if((... || (pointers == nullptr)), ZE_RESULT_ERROR_INVALID_NULL_POINTER);
 }
 
-// ---- what handles name ----
+// ---- the objects behind handles ----
 
 struct Object {
   Object() = default;
@@ -66,7 +67,7 @@ struct Module : Object {
   cl_program program = nullptr;
   SpirV spirv;
 };
-/// An argument as it was set; a local one has a size and no data.
+/// An argument of a kernel; a local one has a size and no data.
 struct Setting {
   bool set = false;
   size_t bytes = 0;
@@ -77,7 +78,7 @@ struct Kernel : Object {
     if (kernel) clReleaseKernel(kernel);
   }
   std::string name;
-  cl_kernel kernel = nullptr;  // keeps its program
+  cl_kernel kernel = nullptr;  // keeps its program alive
   EntryPoint entry;
   std::vector<Setting> settings;
   Size3 group_size = {1, 1, 1};
@@ -87,7 +88,7 @@ struct List : Object {
   std::vector<Work> work;
 };
 struct Allocation {
-  void* base;  // what PoCL gave: below the data where the alignment asks for it
+  void* base;  // address from PoCL, which is below the data if the alignment requires it
   size_t bytes;
   const char* kind;
 };
@@ -106,18 +107,19 @@ struct State {
   int driver_handle = 0, device_handle = 0;  // their addresses are the handles
 };
 
-/// Never destroyed: PoCL's threads and the program's own destructors may still be at work when the process ends.
+/// Never destroyed: PoCL's threads and the program's own destructors may still be active when the process
+/// ends.
 State& state();
 
-/// A number that a variable of the environment sets.
+/// A number from an environment variable.
 uint64_t setting(const char* name, uint64_t fallback);
 
-/// Does what immediate lists put off. After an error the rest is dropped, as by a lost device.
+/// Does the deferred work of immediate lists. After an error the rest is dropped, as on a lost device.
 void settle();
 
 // ---- handles and arguments ----
 
-/// The living object of this kind behind the handle.
+/// The living object of this type behind the handle.
 template <class T>
 std::shared_ptr<T> find(const void* handle) {
   refuse_if(!handle, ZE_RESULT_ERROR_INVALID_NULL_HANDLE);
@@ -141,7 +143,8 @@ void destroy(const void* handle) {
   state().objects.erase(handle);
 }
 
-/// Level Zero's way to give a list: its length where none is asked for, else as much of it as there is room for.
+/// Returns a list in the way of Level Zero: its length if no elements are requested, else as many elements as
+/// fit.
 template <class T>
 void give(uint32_t* count, T* out, uint32_t available, const T& only) {
   need(count);
@@ -151,7 +154,7 @@ void give(uint32_t* count, T* out, uint32_t available, const T& only) {
   if (!asks && *count > 0) *out = only;
 }
 
-/// Empties a properties structure but for what its caller wrote.
+/// Clears a properties structure, except for the members that the caller set.
 template <class T>
 void clear(T* properties) {
   need(properties);

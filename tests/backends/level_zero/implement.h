@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How the API is written: a table of functions for each kind of handle, and a body for each function.
+// The structure of the API: a table of functions for each kind of handle, and a body for each function.
 #pragma once
 
 #include <level_zero/ze_ddi.h>
@@ -15,7 +15,7 @@
 
 namespace pocl_driver {
 
-/// Does the body of a call, one at a time, unless the call is to fail; writes the call's line.
+/// Runs the body of a call, one at a time, unless the call must fail; writes the call's line.
 template <class Body>
 ze_result_t call(const std::string& function, Body body) {
   const std::lock_guard lock(state().mutex);
@@ -35,14 +35,15 @@ ze_result_t call(const std::string& function, Body body) {
   return result;
 }
 
-/// A function's name as a template's argument.
+/// A function's name as a template argument.
 template <size_t size>
 struct Name {
   consteval Name(const char (&from)[size]) { std::copy_n(from, size, text); }  // NOLINT: from a literal
   char text[size];
 };
 
-/// Lets the body, which takes the line for the log before the function's own arguments, be what the table's entry calls.
+/// Adapts the body, which has the log line as an additional first argument, to the signature of the table's
+/// entry.
 template <Name function, class Body, class... Arguments>
 void implement(ze_result_t(ZE_APICALL*& entry)(Arguments...), Body) {
   entry = [](Arguments... arguments) {
@@ -52,8 +53,8 @@ void implement(ze_result_t(ZE_APICALL*& entry)(Arguments...), Body) {
 
 }  // namespace pocl_driver
 
-/// Defines the function by which the loader asks for a table, and begins the one that fills it. What a table lacks is null and fails with
-/// ZE_RESULT_ERROR_UNSUPPORTED_FEATURE.
+/// Defines the function through which the loader requests a table, and begins the function that fills it.
+/// Missing entries are null and fail with ZE_RESULT_ERROR_UNSUPPORTED_FEATURE.
 #define FE_TABLE(function, type)                                                           \
   static void fill_table(type& table);                                                     \
   extern "C" ZE_DLLEXPORT ze_result_t ZE_APICALL function(ze_api_version_t, type* table) { \

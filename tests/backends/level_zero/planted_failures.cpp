@@ -8,7 +8,7 @@
 namespace pocl_driver {
 namespace {
 
-/// Whether the variable's list has the call.
+/// Whether the variable's list contains the call.
 bool names(const char* variable, const std::string& function, int number) {
   const char* list = std::getenv(variable);
   return list && ("," + std::string(list) + ",").find("," + function + ":" + std::to_string(number) + ",") !=

@@ -33,8 +33,8 @@ std::string file_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The module as bitcode, which Debian's PoCL 3.1 takes instead of SPIR-V; "" if spirv-val or llvm-spirv-15 does not take it. The latter
-/// ends by a failed assertion for some modules, so it is a process of its own.
+/// The module as bitcode, which Debian's PoCL 3.1 accepts instead of SPIR-V; "" if spirv-val or llvm-spirv-15
+/// rejects it. The latter runs as a separate process, since some modules make it fail an assertion.
 std::string to_bitcode(const Words& words, std::string& log) {
   auto folder = (fs::temp_directory_path() / "pocl_driver_XXXXXX").string();
   if (!mkdtemp(folder.data())) return "";
@@ -106,7 +106,7 @@ void* allocate(Line& line, const char* memory, const void* context, size_t bytes
   const size_t counted = memory == host_kind ? 0 : bytes;
   refuse_if(counted > device_memory() - std::min(state().device_bytes, device_memory()),
             ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
-  // PoCL aligns to 128 bytes at most.
+  // PoCL aligns to at most 128 bytes.
   const size_t aligned = std::max<size_t>(alignment, 64), extra = aligned > 128 ? aligned : 0;
   void* base =
       clSVMAlloc(state().context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, bytes + extra, 128);
@@ -114,7 +114,7 @@ void* allocate(Line& line, const char* memory, const void* context, size_t bytes
   const auto start = (reinterpret_cast<uintptr_t>(base) + aligned - 1) / aligned * aligned;
   state().allocations[start] = {base, bytes, memory};
   state().device_bytes += counted;
-  // Fresh memory that happens to be zero would hide a missing fill.
+  // Fresh memory that happens to be zero would hide a missing initialisation.
   return std::memset(reinterpret_cast<void*>(start), 0xcb, bytes);
 }
 

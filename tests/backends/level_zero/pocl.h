@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the driver computes with: PoCL's shared virtual memory, programs and launches.
+// The part of PoCL that the driver uses: shared virtual memory, programs and launches.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace pocl_driver {
 
-/// Opens PoCL's device where it is not open yet.
+/// Opens PoCL's device if it is not open yet.
 void open_pocl();
 
-/// Kinds of memory, by the names that the log has for them; compared by address.
+/// Kinds of memory, with the names in the log; compared by address.
 inline constexpr char device_kind[] = "device";
 inline constexpr char host_kind[] = "host";
 inline constexpr char shared_kind[] = "shared";
@@ -25,14 +25,14 @@ inline constexpr char no_kind[] = "unknown";
 
 uint64_t device_memory();
 
-/// The allocation that the address lies in, with its start; null for other memory.
+/// The allocation that contains the address, with its start; null for other memory.
 const std::pair<const uintptr_t, Allocation>* allocation(const void* data);
 /// One of the kinds above.
 const char* kind(const void* data);
-/// What begins in an allocation must end there; what does not is the host's own.
+/// A range that begins in an allocation must end there; other ranges belong to the host.
 void check_range(const void* data, size_t bytes);
 void* allocate(Line& line, const char* memory, const void* context, size_t bytes, size_t alignment);
-/// Null, or in memory that was allocated and not freed since.
+/// The argument must be null, or point into live allocated memory.
 void check_pointer(const void* argument);
 
 /// Errors: ZE_RESULT_ERROR_MODULE_BUILD_FAILURE, with the reason in the log.

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A Level Zero driver that computes on the CPU: memory is PoCL's shared virtual memory, a SPIR-V module goes through spirv-val,
-// and llvm-spirv-15 to a PoCL program. The loader takes it from ZE_ENABLE_ALT_DRIVERS=libpocl_driver.so. Work is done when it is appended to an immediate
-// list, and when a queue executes the list otherwise. Arguments are checked more strictly than a device's driver does, so that what
-// is undefined there fails here.
+// A Level Zero driver that computes on the CPU. Memory is PoCL's shared virtual memory; a SPIR-V module
+// passes through spirv-val and llvm-spirv-15 and becomes a PoCL program. The loader finds the driver by
+// ZE_ENABLE_ALT_DRIVERS=libpocl_driver.so. Work is done when it is appended to an immediate list, and for
+// other lists when a queue executes them. Arguments are checked more strictly than by a device's driver, so
+// that undefined behaviour there fails here.
 //
-//   POCL_DRIVER_LOG=FILE         gets a line for each call: the function, its important numbers, its error if it failed
-//   POCL_DRIVER_FAIL=FUNCTION:N  the N-th call of the function fails; several are separated by commas. The loader calls zeInit twice
-//   POCL_DRIVER_ERROR=NUMBER     the error of such calls, instead of the device being lost; what was put off is done all the same
-//   POCL_DRIVER_LOSE=FUNCTION:N  the device is lost in that call: it and all later ones fail, but those that end something; as
-//                                long as the variable is set
+//   POCL_DRIVER_LOG=FILE         receives a line for each call: the function, its important numbers, and its
+//                                error if it failed
+//   POCL_DRIVER_FAIL=FUNCTION:N  the N-th call of the function fails; several are separated by commas. The
+//                                loader calls zeInit twice
+//   POCL_DRIVER_ERROR=NUMBER     the error of such calls, instead of a lost device; deferred work is still
+//                                done
+//   POCL_DRIVER_LOSE=FUNCTION:N  the device is lost in that call: it and all later ones fail, except those
+//                                that destroy something, as long as the variable is set
 //   POCL_DRIVER_DEVICES=0|1      the number of devices
 //   POCL_DRIVER_MEMORY=BYTES     the device's memory; allocations beyond it fail
-//   POCL_DRIVER_LATE=1           immediate lists work only when the host waits for what is not signaled yet: whoever forgets to wait, or
-//                                waits for what an earlier wait left signaled, sees it
-//   POCL_DRIVER_FLAGS=NUMBER     what modules may have, ze_device_module_flags_t, instead of all
-//   POCL_DRIVER_TRANSLATOR=PATH  instead of llvm-spirv-15
+//   POCL_DRIVER_LATE=1           immediate lists defer their work until the host waits for an unsignaled
+//                                event: this exposes programs that forget to wait, or wait for an event that
+//                                an earlier wait left signaled
+//   POCL_DRIVER_FLAGS=NUMBER     the features of modules, ze_device_module_flags_t; default: all
+//   POCL_DRIVER_TRANSLATOR=PATH  replaces llvm-spirv-15
 //
-// Needs libze-dev and ocl-icd-opencl-dev; at run time libze1, pocl-opencl-icd, spirv-tools and
-// llvm-spirv-15.
+// Needs libze-dev and ocl-icd-opencl-dev; at run time libze1, pocl-opencl-icd, spirv-tools and llvm-spirv-15.
 //
-// The functions for what a device has and what it runs are here, those for work in work_api.cpp.
+// This file has the functions for devices and programs; work_api.cpp has those for work.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -63,7 +67,7 @@ FE_TABLE(zeGetDeviceProcAddrTable, ze_device_dditable_t) {
   implement<"zeDeviceGetProperties">(table.pfnGetProperties, [](Line&, auto device, auto* properties) {
     check_device(device);
     clear(properties);
-    properties->type = ZE_DEVICE_TYPE_GPU;  // what programs look for
+    properties->type = ZE_DEVICE_TYPE_GPU;  // programs look for this type
     properties->vendorId = 0x8086;
     properties->coreClockRate = 1000;
     properties->maxMemAllocSize = device_memory();
@@ -84,7 +88,7 @@ FE_TABLE(zeGetDeviceProcAddrTable, ze_device_dditable_t) {
         properties->maxGroupSizeX = properties->maxGroupSizeY = properties->maxGroupSizeZ = max_group_size;
         properties->maxGroupCountX = properties->maxGroupCountY = properties->maxGroupCountZ = UINT32_MAX;
         properties->maxSharedLocalMemory = max_local_memory;
-        properties->numSubGroupSizes = 1;  // PoCL 3.1 has no functions of sub-groups
+        properties->numSubGroupSizes = 1;  // PoCL 3.1 has no sub-group functions
         properties->subGroupSizes[0] = 1;
       });
   implement<"zeDeviceGetModuleProperties">(
@@ -139,7 +143,8 @@ FE_TABLE(zeGetMemProcAddrTable, ze_mem_dditable_t) {
                                 [](Line& line, auto context, auto* description, auto* host, auto bytes,
                                    auto alignment, auto device, auto* data) {
                                   need(description, host, data);
-                                  if (device) check_device(device);  // memory of no device is shared by all
+                                  // Memory without a device is shared by all devices.
+                                  if (device) check_device(device);
                                   *data = allocate(line, shared_kind, context, bytes, alignment);
                                 });
   implement<"zeMemAllocDevice">(
@@ -242,7 +247,7 @@ FE_TABLE(zeGetKernelProcAddrTable, ze_kernel_dditable_t) {
     refuse_if(kind == Argument::Local && value, ZE_RESULT_ERROR_INVALID_ARGUMENT);
     if (kind == Argument::Value) need(value);
     Setting made{true, bytes, Bytes(kind == Argument::Local ? 0 : bytes)};
-    if (value) std::memcpy(made.data.data(), value, bytes);  // none stands for a null pointer
+    if (value) std::memcpy(made.data.data(), value, bytes);  // no value stands for a null pointer
     if (kind == Argument::Pointer) check_pointer(made.data.data());
     found->settings[index] = std::move(made);
   });
@@ -262,7 +267,7 @@ FE_TABLE(zeGetKernelProcAddrTable, ze_kernel_dditable_t) {
   });
 }
 
-// The loader takes a driver only if all tables can be had; its own are null before it asks.
+// The loader accepts a driver only if it gets all tables; it passes null tables.
 // clang-format off
 #define FE_EMPTY(name, type) \
   extern "C" ZE_DLLEXPORT ze_result_t ZE_APICALL name##ProcAddrTable(ze_api_version_t, type*) { \

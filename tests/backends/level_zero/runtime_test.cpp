@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the runtime does behind a call of the driver's that failed, and whether it ends what it made.
+// The behaviour of the runtime after failed driver calls, and the destruction of its objects.
 #include "backends/level_zero/runtime.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint64_t bytes = 1 << 12;
 
-/// The driver counts its calls from the process's first one on, so the log does, too.
+/// The driver counts its calls from the start of the process, and so does the log.
 class LevelZeroRuntimeTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -39,7 +39,7 @@ class LevelZeroRuntimeTest : public testing::Test {
     runtime_.reset();
     nothing_fails();
   }
-  /// A runtime that was not used yet; its calls are counted from here on.
+  /// Creates a new runtime; its calls are counted from here on.
   void start() {
     nothing_fails();
     runtime_ = make_runtime(Host(&host_), loader_library);
@@ -50,7 +50,7 @@ class LevelZeroRuntimeTest : public testing::Test {
       unsetenv(variable);
   }
 
-  /// The next call of the function fails, with an error that leaves the device as it is.
+  /// Makes the next call of the function fail with an error that leaves the device intact.
   static void fail_next(const std::string& function) {
     setenv("POCL_DRIVER_FAIL", next(function).c_str(), 1);
     setenv("POCL_DRIVER_ERROR", std::to_string(error_out_of_host_memory).c_str(), 1);
@@ -67,7 +67,7 @@ class LevelZeroRuntimeTest : public testing::Test {
     args.bytes = bytes;
     runtime_->copy(args);
   }
-  /// Memory of the host is the caller's again behind the call.
+  /// After the call, host memory belongs to the caller again.
   void store(void* data, char value) {
     source_.assign(bytes, value);
     copy(FE_COPY_TO_DEVICE, data, source_.data());
@@ -79,7 +79,7 @@ class LevelZeroRuntimeTest : public testing::Test {
     return got;
   }
 
-  /// Calls of the function that did not fail.
+  /// The number of successful calls of the function.
   size_t calls(const std::string& function) const {
     const auto all = lines();
     return static_cast<size_t>(std::count_if(
@@ -193,7 +193,7 @@ TEST_F(LevelZeroRuntimeTest, ALostDeviceDoesNothingMoreAndAllOfItEnds) {
     const auto status = runtime_->status(0);
     EXPECT_EQ(status.status, FE_DEVICE_LOST) << function;
     EXPECT_NE(status.text.find("the device is lost"), std::string::npos) << status.text;
-    nothing_fails();  // and yet
+    nothing_fails();  // the device stays lost even so
     EXPECT_THROW(runtime_->alloc(0, bytes), Failure) << function;
     EXPECT_THROW(runtime_->synchronise(0), Failure) << function;
     EXPECT_EQ(runtime_->status(0).status, FE_DEVICE_LOST) << function;

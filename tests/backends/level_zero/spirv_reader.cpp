@@ -60,8 +60,8 @@ class SpirVReader {
     return index < operands.size() ? operands[index] : 0;
   }
 
-  /// How often each block's switch goes to another block. The cases' literals are of one word: switches over 64 bits count too little
-  /// and are left as they are.
+  /// Counts how often each block's switch goes to another block. The literals of cases must have one word:
+  /// switches over 64 bits are counted too low and stay unchanged.
   void count_edges(uint32_t op, std::span<const uint32_t> operands) {
     if (op == OpLabel) block_ = at(operands, 0);
     if (op != OpSwitch) return;
@@ -76,7 +76,7 @@ class SpirVReader {
       group_sizes_[id] = {at(operands, 2), at(operands, 3), at(operands, 4)};
     if (op == OpTypeBool) types_[id] = {op, 0, 0};
     if (op == OpTypeInt || op == OpTypeFloat) types_[id] = {op, 0, second};
-    // Three elements take the room of four.
+    // Three elements occupy the space of four.
     if (op == OpTypeVector) types_[id] = {op, 0, types_[second].bits * std::bit_ceil(at(operands, 2))};
     if (op == OpTypePointer) types_[id] = {op, second, 64};
     if (op == OpTypeFunction && operands.size() > 2)
@@ -94,7 +94,7 @@ class SpirVReader {
         out.insert(out.end(), (type.bits + 31) / 32, 0);
       }
     }
-    // LLVM wants a phi's value once for each edge from a block, SPIR-V once for each block.
+    // LLVM requires a phi's value once per edge from a block, SPIR-V once per block.
     for (size_t i = 2; op == OpPhi && i + 1 < operands.size(); i += 2) {
       const auto edges = edges_.find({operands[i + 1], block_});
       for (int more = edges == edges_.end() ? 0 : edges->second - 1; more > 0; --more)
@@ -104,7 +104,7 @@ class SpirVReader {
     module_.words.insert(module_.words.end(), out.begin(), out.end());
   }
 
-  /// Behind the execution model and the function of an OpEntryPoint; the end may be missing.
+  /// The name after the execution model and the function of an OpEntryPoint; its end may be missing.
   static std::string name(std::span<const uint32_t> operands) {
     if (operands.size() < 3) return "";
     const auto* text = reinterpret_cast<const char*>(operands.data() + 2);
@@ -114,8 +114,8 @@ class SpirVReader {
   Argument argument(uint32_t type_id) {
     const Type& type = types_[type_id];
     if (type.op != OpTypePointer) return {Argument::Value, type.bits / 8};
-    if (type.storage == 4) return {Argument::Local, 0};  // Workgroup
-    if (type.storage == 7) return {Argument::Value, 0};  // Function: a struct by value
+    if (type.storage == 4) return {Argument::Local, 0};  // storage class Workgroup
+    if (type.storage == 7) return {Argument::Value, 0};  // storage class Function: a struct by value
     return {Argument::Pointer, sizeof(void*)};
   }
 

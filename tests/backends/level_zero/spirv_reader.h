@@ -17,20 +17,21 @@ using Size3 = std::array<uint32_t, 3>;
 
 struct Argument {
   enum Kind { Value, Pointer, Local } kind;
-  size_t bytes;  // of a value; 0 is unknown
+  size_t bytes;  // size of a value; 0: unknown
 };
 struct EntryPoint {
   std::vector<Argument> arguments;
-  std::optional<Size3> group_size;  // the only one that the kernel may be launched with
+  std::optional<Size3> group_size;  // the only one allowed for launches
 };
 struct SpirV {
   Words words;
   std::map<std::string, EntryPoint> entries;
 };
 
-/// Reads what OpenCL does not tell about a program made from bitcode: the kernels' argument kinds and group sizes. Rewrites what
-/// llvm-spirv-15 stops at: an OpConstantNull of a scalar type, an OpPhi after an OpSwitch that goes to its block by several cases.
-/// Nothing if the words are not SPIR-V's.
+/// Reads information that OpenCL does not provide about a program made from bitcode: the kernels' argument
+/// kinds and group sizes. Rewrites constructs that llvm-spirv-15 cannot process: an OpConstantNull of a
+/// scalar type, and an OpPhi after an OpSwitch that reaches its block through several cases. nullopt if the
+/// words are not SPIR-V.
 std::optional<SpirV> read_spirv(std::span<const uint32_t> words);
 
 }  // namespace pocl_driver

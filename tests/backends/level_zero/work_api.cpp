@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The API's functions for work: lists, queues, and the events by which works wait for each other.
+// The API's functions for work: lists, queues, and the events that order them.
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ void append(ze_command_list_handle_t handle, const Events& events, Work work) {
   for (uint32_t i = 0; i < events.wait_count; ++i) waits.push_back(find<Event>(events.wait[i]));
   const auto signal = events.signal ? find<Event>(events.signal) : nullptr;
   Work whole = [waits = std::move(waits), signal, work = std::move(work)] {
-    // Work is done in its order, so an event that is not signaled now would never be.
+    // Work is done in order, so an event that is not signaled now never would be.
     for (const auto& event : waits)
       refuse_if(!event->signaled, ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT);
     work();
@@ -52,7 +52,7 @@ void make_list(bool immediate, ze_context_handle_t context, ze_device_handle_t d
   hand_out(list, std::move(made));
 }
 
-/// Without waiting: an event that no work has signaled by now is not going to be.
+/// Does not wait: an event that no work has signaled by now never will be.
 void wait_for(ze_event_handle_t event) {
   const auto found = find<Event>(event);
   if (!found->signaled) settle();
@@ -118,7 +118,7 @@ FE_TABLE(zeGetCommandListProcAddrTable, ze_command_list_dditable_t) {
         const Size3 size = found->group_size;
         add(line, "%s %u %u %u of %u %u %u", found->name.c_str(), groups->groupCountX, groups->groupCountY,
             groups->groupCountZ, size[0], size[1], size[2]);
-        // The arguments and the group size are those of now: they may be set anew before the work is done.
+        // Captures the current arguments and group size: they may change before the work is done.
         append(list, {signal, wait_count, wait}, [found, settings = found->settings, size, groups = *groups] {
           launch(*found, settings, size, groups);
         });

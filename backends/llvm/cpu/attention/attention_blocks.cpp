@@ -13,21 +13,22 @@
 namespace ferrite::emitter {
 namespace {
 
-constexpr int64_t most_rows = 64;      // more share what is packed with no more gain
-constexpr int64_t enough_rows = 16;    // fewer read all columns too often
-constexpr int64_t wanted_tasks = 32;   // for many workers to be balanced
-constexpr int64_t even_elements = 16;  // rows of a block begin at lines of the cache
+constexpr int64_t most_rows = 64;      // more rows share the packed columns with no further gain
+constexpr int64_t enough_rows = 16;    // fewer rows would read all columns too often
+constexpr int64_t wanted_tasks = 32;   // enough tasks to balance many workers
+constexpr int64_t even_elements = 16;  // rows of a block start at cache lines
 
-bool is_inner_contract(const loop::Kernel& kernel, const loop::Statement& statement) {
+bool is_inner_contraction(const loop::Kernel& kernel, const loop::Statement& statement) {
   return statement.kind == FE_STATEMENT_CONTRACT && statement.parallel_count() > kernel.shared;
 }
 
-/// By statement: the number of its run, the statements that are executed row by row together. A contraction is one of its own.
+/// By statement: the number of its run. A run is a sequence of statements that are executed together, row by
+/// row; a contraction is a run of its own.
 std::vector<size_t> runs_of(const loop::Kernel& kernel) {
   std::vector<size_t> runs;
   for (size_t k = 0; k < kernel.statements.size(); ++k) {
-    const bool alone = k == 0 || is_inner_contract(kernel, kernel.statements[k]) ||
-                       is_inner_contract(kernel, kernel.statements[k - 1]);
+    const bool alone = k == 0 || is_inner_contraction(kernel, kernel.statements[k]) ||
+                       is_inner_contraction(kernel, kernel.statements[k - 1]);
     runs.push_back(k == 0 ? 0 : runs.back() + (alone ? 1 : 0));
   }
   return runs;
@@ -43,9 +44,10 @@ void each_access(const loop::Kernel& kernel, Visit&& visit) {
   }
 }
 
-/// LOCALs of one shape lie in one place where the second is first written behind what last touches the first, or at each point where
-/// that is read: rows of scores become those of their softmax.
-void share_places(loop::Kernel& kernel) {
+/// Lets LOCALs of one shape share memory if the second one is first written after the last use of the first
+/// one, or, at each point, after the only read of the first one there. Rows of scores thus become rows of
+/// their softmax in place.
+void share_slots(loop::Kernel& kernel) {
   struct Use {
     size_t first = 0, last = 0;
     bool used = false;
@@ -57,7 +59,7 @@ void share_places(loop::Kernel& kernel) {
   });
   const auto runs = runs_of(kernel);
   const auto is_kept = [&](loop::BufferId b) { return runs[uses[b].first] != runs[uses[b].last]; };
-  const auto is_behind = [&](loop::BufferId earlier, loop::BufferId later) {
+  const auto is_after = [&](loop::BufferId earlier, loop::BufferId later) {
     if (uses[earlier].last < uses[later].first) return true;
     if (uses[earlier].last > uses[later].first) return false;
     const auto& statement = kernel.statements[uses[later].first];
@@ -73,7 +75,7 @@ void share_places(loop::Kernel& kernel) {
   };
   const auto fits = [&](loop::BufferId a, loop::BufferId b) {
     const auto &x = kernel.buffers[a], &y = kernel.buffers[b];
-    // What one run alone has is there for one row; it is not to be kept for all.
+    // A buffer of a single run holds one row; sharing must not make it hold all rows.
     return x.kind == FE_BUFFER_LOCAL && y.kind == FE_BUFFER_LOCAL && x.dtype == y.dtype && x.dims == y.dims &&
            x.strides == y.strides && x.offset == y.offset &&
            (is_kept(a) || is_kept(b) || runs[uses[a].first] == runs[uses[b].first]);
@@ -84,7 +86,7 @@ void share_places(loop::Kernel& kernel) {
   for (const auto later : order)
     for (const auto earlier : order) {
       if (earlier == later || !uses[earlier].used || !uses[later].used || !fits(earlier, later) ||
-          !is_behind(earlier, later))
+          !is_after(earlier, later))
         continue;
       for (auto& statement : kernel.statements) {
         for (auto& op : statement.ops)
@@ -99,8 +101,8 @@ void share_places(loop::Kernel& kernel) {
     }
 }
 
-/// Gives the LOCALs that lie between runs a place for each row, as if there were all of them; false where one does not name its
-/// row in one dim.
+/// Gives every LOCAL that is passed between runs a slot for each row, as if all rows existed. Returns false
+/// if an access does not name its row in exactly one dim.
 bool keep_rows(loop::Kernel& kernel, std::vector<int64_t>& kept) {
   const auto runs = runs_of(kernel);
   std::vector<std::set<size_t>> users(kernel.buffers.size()), row_dims(kernel.buffers.size());
@@ -121,7 +123,7 @@ bool keep_rows(loop::Kernel& kernel, std::vector<int64_t>& kept) {
     if (!plain[b] || row_dims[b].size() != 1) return false;
     const size_t dim = *row_dims[b].begin();
     kept[b] = (buffer.extent() + even_elements - 1) / even_elements * even_elements;
-    // Rows of a multiple of a page would all fall into the same few sets of a cache.
+    // A row stride that is a multiple of a page maps all rows to the same few cache sets.
     if (kept[b] * KernelContext::storage_bytes(buffer.dtype) % 2048 == 0) kept[b] += even_elements;
     buffer.strides[dim] = kept[b];
     buffer.dims[dim] = 1;
@@ -129,20 +131,20 @@ bool keep_rows(loop::Kernel& kernel, std::vector<int64_t>& kept) {
   return true;
 }
 
-/// Plans all contractions; nothing where one has no plan.
-bool plan_contracts(const Target& target, loop::Kernel& kernel, const ContractConfig& config,
-                    std::vector<std::optional<ContractPlan>>& plans) {
+/// Plans all contractions; returns false if one has no plan.
+bool plan_contracts(const Target& target, loop::Kernel& kernel, const GemmConfig& config,
+                    std::vector<std::optional<GemmPlan>>& plans) {
   plans.assign(kernel.statements.size(), std::nullopt);
   for (size_t k = 0; k < kernel.statements.size(); ++k)
-    if (is_inner_contract(kernel, kernel.statements[k])) {
-      plans[k] = plan_contract_inside(target, kernel, k, config);
+    if (is_inner_contraction(kernel, kernel.statements[k])) {
+      plans[k] = plan_gemm_inside(target, kernel, k, config);
       if (!plans[k]) return false;
     }
   return true;
 }
 
-/// The rows that every register block divides.
-int64_t common_rows(std::span<const std::optional<ContractPlan>> plans) {
+/// The least number of rows that is a multiple of every register block.
+int64_t common_rows(std::span<const std::optional<GemmPlan>> plans) {
   int64_t rows = 1;
   for (const auto& plan : plans)
     if (plan) rows = std::lcm(rows, int64_t{plan->block_rows});
@@ -156,7 +158,7 @@ int64_t points_of(std::span<const loop::Var> vars) {
   return points;
 }
 
-/// Whether workers may run different rows at the same time.
+/// Whether workers may execute different rows in parallel.
 bool rows_apart(index::Pool& pool, const loop::Kernel& kernel) {
   return std::ranges::all_of(kernel.statements, [&](const loop::Statement& statement) {
     for (size_t k = 0; k < kernel.shared; ++k)
@@ -167,10 +169,10 @@ bool rows_apart(index::Pool& pool, const loop::Kernel& kernel) {
 
 }  // namespace
 
-std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kernel& kernel) {
+std::optional<AttentionBlocks> plan_attention_blocks(const Target& target, loop::Kernel& kernel) {
   if (kernel.statements.size() < 2 || kernel.shared == 0) return std::nullopt;
   const bool inner = std::ranges::any_of(
-      kernel.statements, [&](const auto& statement) { return is_inner_contract(kernel, statement); });
+      kernel.statements, [&](const auto& statement) { return is_inner_contraction(kernel, statement); });
   if (!inner || !rows_apart(kernel.pool, kernel)) return std::nullopt;
   const std::span shared(kernel.statements[0].vars.data(), kernel.shared);
   const int64_t extent = shared.back().extent;
@@ -178,15 +180,16 @@ std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kerne
       kernel.statements, [](const auto& statement) { return points_of(statement.vars) == 0; });
   if (extent < 2 || empty) return std::nullopt;
   AttentionBlocks result;
-  share_places(kernel);
+  share_slots(kernel);
   if (!keep_rows(kernel, result.kept)) return std::nullopt;
   for (auto& statement : kernel.statements) make_addresses(kernel, statement);
   if (!plan_contracts(target, kernel, {}, result.contracts)) return std::nullopt;
   int64_t unit = common_rows(result.contracts);
+  // The register blocks have no common multiple of reasonable size: plan again with one block for all.
   if (unit > most_rows) {
     const auto first =
         std::ranges::find_if(result.contracts, [](const auto& plan) { return plan.has_value(); });
-    const ContractConfig config{(*first)->block_rows, (*first)->block_vectors, 0};
+    const GemmConfig config{(*first)->block_rows, (*first)->block_vectors, 0};
     if (!plan_contracts(target, kernel, config, result.contracts)) return std::nullopt;
     unit = common_rows(result.contracts);
   }
@@ -196,11 +199,11 @@ std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kerne
     row_bytes += result.kept[b] * KernelContext::storage_bytes(kernel.buffers[b].dtype);
   const int64_t outer = points_of(shared.first(shared.size() - 1));
   const int64_t wanted_blocks = (wanted_tasks + outer - 1) / outer;
-  // Beside the arithmetic on them it costs little that long rows come from the last cache.
+  // Long rows may come from the last-level cache: its latency is small next to the arithmetic on them.
   const int64_t near = std::max(target.l2_bytes / 2, target.l3_bytes_per_core / 4);
   const int64_t most =
       std::max(unit, std::min({most_rows, std::max(enough_rows, near / row_bytes), extent / wanted_blocks}));
-  // Blocks of about the same size, which hold whole register blocks.
+  // Equal blocks, rounded up to whole register blocks.
   const int64_t blocks = (extent + most - 1) / most, rows = (extent + blocks - 1) / blocks;
   result.rows = (rows + unit - 1) / unit * unit;
   for (auto& plan : result.contracts)
@@ -210,10 +213,10 @@ std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kerne
   return result;
 }
 
-void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result) {
+void emit_attention_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result) {
   auto& kernel = context.kernel;
   auto& builder = context.builder;
-  std::vector<std::optional<InnerContract>> contracts(kernel.statements.size());
+  std::vector<std::optional<InnerGemm>> contracts(kernel.statements.size());
   std::vector<std::optional<StatementPlan>> others(kernel.statements.size());
   for (size_t k = 0; k < kernel.statements.size(); ++k) {
     if (plan.contracts[k])
@@ -226,10 +229,12 @@ void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitRe
   result.tasks = blocks * points_of(shared.first(shared.size() - 1));
   result.grain = 1;
 
-  std::vector<llvm::Value*> places;  // of the first row that a block keeps
+  std::vector<llvm::Value*> places;  // base pointers of the kept buffers before they move
   for (loop::BufferId b = 0; b < kernel.buffers.size(); ++b) places.push_back(context.base(b));
   const auto runs = runs_of(kernel);
   context.loop(context.begin, context.end, 1, "task", [&](llvm::Value* task) {
+    // Consecutive tasks are blocks of one point. A worker packs the columns of a point once: at its first
+    // task, and at the first block of each point.
     auto* block = builder.CreateURem(task, context.i64(blocks));
     auto* point = builder.CreateUDiv(task, context.i64(blocks));
     auto* fresh = builder.CreateOr(builder.CreateICmpEQ(task, context.begin),
@@ -240,13 +245,14 @@ void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitRe
                                              context.i64(shared.back().extent));
     for (loop::BufferId b = 0; b < kernel.buffers.size(); ++b)
       if (plan.kept[b] > 0) {
-        // Rows are addressed by their number, of which the first of the block is at the buffer's beginning.
+        // Accesses use the row's number in the kernel, but the buffer starts with the block's first row: move
+        // the base back.
         auto* before = builder.CreateNSWMul(from, context.i64(-plan.kept[b]));
         context.move_base(
             b, builder.CreateGEP(context.storage_type(kernel.buffers[b].dtype), places[b], before));
       }
     auto coordinates = context.coordinates(shared.first(shared.size() - 1), point);
-    coordinates.push_back(nullptr);  // of the row
+    coordinates.push_back(nullptr);  // slot for the row
     for (size_t k = 0; k < kernel.statements.size();) {
       if (contracts[k]) {
         contracts[k++]->emit(point, from, to, fresh);
@@ -268,7 +274,8 @@ void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitRe
   });
 }
 
-double row_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan) {
+double attention_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan) {
+  // Cycles to start a task.
   constexpr double of_task = 1000;
   double cycles = of_task * static_cast<double>(plan.blocks(kernel));
   for (size_t k = 0; k < kernel.statements.size(); ++k) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Contractions among other statements in the loops that all of them share, as attention has them: rows of scores, their softmax,
-// and its product with the values.
+// Contractions between other statements in loops that all of them share. Attention has this form: rows of
+// scores, their softmax, and the product of the softmax with the values.
 //
-// A contraction at one point of the shared loops has one row, and would read its other operand for that row alone. So statements do
-// not follow each other at each point but for a block of values of the last shared loop: all rows of the block of one statement,
-// then those of the next. What lies between them stays in the caches, as in Dao et al., "FlashAttention" (2022); whole rows of it
-// are kept, so that a softmax needs no running maximum.
+// At one point of the shared loops, a contraction has a single row and would read its other operand for that
+// row alone. The statements are therefore interleaved per attention block, a range of values of the last
+// shared loop: all rows of the block for one statement, then all rows for the next. Intermediate results stay
+// in the caches, as in Dao et al., "FlashAttention" (2022). Whole rows of them are kept, so a softmax needs
+// no running maximum.
 #pragma once
 
 #include <optional>
@@ -18,24 +19,25 @@
 namespace ferrite::emitter {
 
 struct AttentionBlocks {
-  std::vector<std::optional<ContractPlan>> contracts;  ///< by statement; nothing: it runs row by row
-  /// By buffer: elements of a LOCAL that each row of a block has for itself; 0: rows use the same ones after each other.
+  /// by statement; nullopt: the statement runs row by row
+  std::vector<std::optional<GemmPlan>> contracts;
+  /// By buffer: number of LOCAL elements that each row of a block owns; 0: all rows reuse the same elements.
   std::vector<int64_t> kept;
-  int64_t rows = 1;  ///< of a block
+  int64_t rows = 1;  ///< rows of a block
 
   int64_t blocks(const loop::Kernel& kernel) const {
     return (kernel.statements[0].vars[kernel.shared - 1].extent + rows - 1) / rows;
   }
 };
 
-/// Nothing where the kernel has no contraction inside shared loops that can be computed so. Else the kernel's strided buffers are
-/// one-dimensional afterwards and LOCAL ones have room for a block.
-std::optional<AttentionBlocks> plan_row_blocks(const Target& target, loop::Kernel& kernel);
+/// Returns nullopt if no contraction inside shared loops can be computed in blocks. Otherwise the kernel's
+/// strided buffers become one-dimensional, and its LOCAL buffers get room for a whole block.
+std::optional<AttentionBlocks> plan_attention_blocks(const Target& target, loop::Kernel& kernel);
 
-/// Needs the kernel of the context to be the one that was planned.
-void emit_row_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result);
+/// The context's kernel must be the one that was planned.
+void emit_attention_blocks(KernelContext& context, const AttentionBlocks& plan, EmitResult& result);
 
-/// Estimated cycles of all rows on one core.
-double row_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan);
+/// Estimates the cycles of all rows on one core.
+double attention_block_cycles(const Target& target, loop::Kernel& kernel, const AttentionBlocks& plan);
 
 }  // namespace ferrite::emitter

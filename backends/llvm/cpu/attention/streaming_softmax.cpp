@@ -13,19 +13,19 @@
 namespace ferrite::emitter {
 namespace {
 
-constexpr int64_t most_rows = 128;      // columns are packed, and read from far, once for all of them
-constexpr int64_t enough_rows = 32;     // fewer pack too often
-constexpr int64_t wanted_tasks = 32;    // for many workers to be balanced
-constexpr int64_t usual_columns = 512;  // more need more of the cache with no more gain
-constexpr int64_t even_elements = 16;   // rows of a tile begin at lines of the cache
+constexpr int64_t most_rows = 128;    // columns are packed, and read from memory, once for all of these rows
+constexpr int64_t enough_rows = 32;   // fewer rows would pack too often
+constexpr int64_t wanted_tasks = 32;  // enough tasks to balance many workers
+constexpr int64_t usual_columns = 512;  // more columns take more of the cache with no further gain
+constexpr int64_t even_elements = 16;   // rows of a tile start at cache lines
 
-/// The kernel of a plan, made of what was found in another one.
+/// Builds the kernel of a plan from the statements found in the original kernel.
 class Statements {
  public:
   Statements(loop::Kernel& kernel, const loop::SoftmaxProducts& found, StreamingSoftmax& plan)
       : kernel_(kernel), pool_(kernel.pool), found_(found), plan_(plan) {}
 
-  /// False where a value is not in f32.
+  /// Returns false if a value is not f32.
   bool make() {
     if (found_.between.ops[found_.score].dtype != f32 || !in_f32()) return false;
     const auto row = kernel_.statements[0].vars[kernel_.shared - 1].symbol;
@@ -33,10 +33,10 @@ class Statements {
       if (buffer.kind == FE_BUFFER_LOCAL) std::ranges::fill(buffer.dims, 0);
     plan_.column = found_.column.symbol;
     plan_.score = add_local({found_.row.extent, found_.column.extent}, {found_.column.extent, 1});
-    plan_.most = add_local({1}, {1});
+    plan_.maximum = add_local({1}, {1});
     plan_.sum = add_local({1}, {1});
-    plan_.share = add_local({found_.row.extent}, {1});
-    std::vector<loop::Statement> statements = {scores(row), most(row), powers(row), product()};
+    plan_.inverse_sum = add_local({found_.row.extent}, {1});
+    std::vector<loop::Statement> statements = {scores(row), maximum(row), exponentials(row), product()};
     kernel_.statements = std::move(statements);
     return true;
   }
@@ -90,8 +90,8 @@ class Statements {
     return op;
   }
 
-  /// The values of `roots`, of another body, in one that has what they need then. `changed` may put another operation behind one that was
-  /// copied, and gives what stands for it.
+  /// Copies the values of `roots` with their operands from another body. `changed` may append an operation
+  /// after each copied one; it returns the operation to use instead.
   template <class Changed>
   std::vector<loop::OpId> copy(loop::Statement& into, const loop::Statement& from,
                                const std::vector<loop::OpId>& roots, Changed&& changed) const {
@@ -121,7 +121,7 @@ class Statements {
     return result;
   }
 
-  /// A reduction along a row of scores, without body.
+  /// A reduction along a row of scores, without a body.
   loop::Statement along_row() const {
     loop::Statement result;
     result.kind = FE_STATEMENT_REDUCE;
@@ -130,24 +130,25 @@ class Statements {
     result.vars.push_back({found_.column.symbol, found_.column.extent, loop::VarKind::reduction});
     return result;
   }
-  loop::Statement most(index::Symbol row) const {
+  loop::Statement maximum(index::Symbol row) const {
     auto result = along_row();
     const auto score = add(result, load(plan_.score, score_index(row, found_.column.symbol)));
     result.reductions = {{FE_REDUCE_MAX, score, loop::none, f32}};
-    result.stores = {{plan_.most, only(), add(result, reduced())}};
+    result.stores = {{plan_.maximum, only(), add(result, reduced())}};
     return result;
   }
-  loop::Statement powers(index::Symbol row) const {
+  loop::Statement exponentials(index::Symbol row) const {
     auto result = along_row();
     const auto index = score_index(row, found_.column.symbol);
-    const auto score = add(result, load(plan_.score, index)), most = add(result, load(plan_.most, only()));
+    const auto score = add(result, load(plan_.score, index)), most = add(result, load(plan_.maximum, only()));
     const auto power = add(result, prim(Prim::exp_, add(result, prim(Prim::sub_, score, most))));
     result.reductions = {{FE_REDUCE_SUM, power, loop::none, f32}};
     result.stores = {{plan_.score, index, power}, {plan_.sum, only(), add(result, reduced())}};
     return result;
   }
 
-  /// The second product, of the powers, and what follows it, which takes shares of its sums.
+  /// The second product, of the exponentials, and its epilogue, which multiplies its sums by the
+  /// normalisation factors.
   loop::Statement product() const {
     auto result = second();
     result.ops.clear();
@@ -160,11 +161,11 @@ class Statements {
     const auto value = copy(result, second(), {factor, found_.value}, same);
     result.contract_b = value[1];
     result.reductions[0].element = add(result, prim(Prim::mul_, result.contract_a, value[0]));
-    const auto share = add(result, load(plan_.share, {pool_.symbol(row)}));
+    const auto inverse_sum = add(result, load(plan_.inverse_sum, {pool_.symbol(row)}));
     std::vector<loop::OpId> roots;
     for (const auto& store : found_.finish.stores) roots.push_back(store.value);
     const auto values = copy(result, found_.finish, roots, [&](loop::OpId id) {
-      return result.ops[id].code == FE_OP_REDUCED ? add(result, prim(Prim::mul_, id, share)) : id;
+      return result.ops[id].code == FE_OP_REDUCED ? add(result, prim(Prim::mul_, id, inverse_sum)) : id;
     });
     for (size_t k = 0; k < values.size(); ++k) {
       result.stores.push_back(found_.finish.stores[k]);
@@ -181,8 +182,10 @@ class Statements {
 
 double as_double(int64_t value) { return static_cast<double>(value); }
 
-/// Cycles a score that whole rows take for what does not stay in the second-level cache: scores, which are moved once for each that makes or
-/// takes them, and the columns of both products, which each block of rows reads.
+/// Cycles per score that whole rows spend on data outside the second-level cache: scores, moved once for each
+/// statement that produces or reads them, and the columns of both products, which every block of rows reads.
+// The constants are cycles per byte from the last-level cache and from memory, and the moves of a score: both
+// products, the maximum, and reads and writes of the exponentials.
 double moved_cycles(const Target& target, const StreamingSoftmax& plan, int64_t rows) {
   constexpr double times_moved = 7, of_last_cache = 1.0 / 64, of_memory = 1.0 / 16;
   constexpr int64_t bytes = sizeof(float);
@@ -193,7 +196,7 @@ double moved_cycles(const Target& target, const StreamingSoftmax& plan, int64_t 
          (all <= target.l3_bytes_per_core / 2 ? of_last_cache : of_memory);
 }
 
-/// Cycles a score that tiles take for columns that are packed again, and sums that are corrected.
+/// Cycles per score that tiles spend on packing columns again and on rescaling sums.
 double tile_cycles(const StreamingSoftmax& plan) {
   constexpr double packed_element = 0.5, of_correction = 60;
   return packed_element * as_double(plan.scores.depth.extent) / as_double(plan.rows) +
@@ -203,25 +206,26 @@ double tile_cycles(const StreamingSoftmax& plan) {
 
 }  // namespace
 
-std::optional<StreamingSoftmax> plan_running_rows(const Target& target, loop::Kernel& kernel,
-                                                  const AttentionBlocks& whole) {
+std::optional<StreamingSoftmax> plan_streaming_softmax(const Target& target, loop::Kernel& kernel,
+                                                       const AttentionBlocks& whole) {
   const auto found = loop::find_softmax_products(kernel.pool, kernel, loop::SoftmaxOperands::any);
   if (!found) return std::nullopt;
   StreamingSoftmax plan;
   if (!Statements(kernel, found, plan).make()) return std::nullopt;
   const int64_t extent = found.row.extent, columns = found.column.extent;
-  // Scores take a quarter of the second-level cache, beside the columns and the sums.
+  // Scores take a quarter of the second-level cache, next to the columns and the sums.
   constexpr int64_t bytes = sizeof(float), widest_panel = 8 * even_elements, page = 2048;
   const int64_t wanted = std::clamp(target.l2_bytes / 4 / bytes / most_rows, even_elements, usual_columns);
   plan.kept = wanted + widest_panel + even_elements;
-  // Rows of a multiple of a page would all fall into the same few sets of a cache.
+  // A row stride that is a multiple of a page maps all rows to the same few cache sets.
   if (plan.kept * bytes % page == 0) plan.kept += even_elements;
   kernel.buffers[plan.score].strides = {plan.kept, 1};
   for (auto& statement : kernel.statements) make_addresses(kernel, statement);
-  auto scores = plan_contract_inside(target, kernel, 0), product = plan_contract_inside(target, kernel, 3);
+  auto scores = plan_gemm_inside(target, kernel, 0), product = plan_gemm_inside(target, kernel, 3);
   const auto unit_of = [&] { return std::lcm<int64_t>(scores->block_rows, product->block_rows); };
+  // Blocks of both products must divide the same rows; if they do not, use the first one's block for both.
   if (scores && product && unit_of() > most_rows)
-    product = plan_contract_inside(target, kernel, 3, {scores->block_rows, scores->block_vectors, 0});
+    product = plan_gemm_inside(target, kernel, 3, {scores->block_rows, scores->block_vectors, 0});
   if (!scores || !product || scores->columns.vars.size() != 1 || product->depth.vars.size() != 1 ||
       own_batches(*scores, kernel.shared) != 1 || own_batches(*product, kernel.shared) != 1)
     return std::nullopt;
@@ -240,16 +244,20 @@ std::optional<StreamingSoftmax> plan_running_rows(const Target& target, loop::Ke
   plan.scores.tile_rows = plan.product.tile_rows = plan.rows;
   plan.scores.tile_columns = plan.columns;
   plan.product.depth_tile = plan.columns;
+  // The pass over the depth is a tile of columns, so its rows stay in the cache anyway.
   plan.product.near_rows = 0;
   kernel.buffers[plan.score].dims = {plan.rows * plan.kept};
-  kernel.buffers[plan.share].dims = {plan.rows};
+  kernel.buffers[plan.inverse_sum].dims = {plan.rows};
 
   const double differ = tile_cycles(plan);
+  // Stream only if the saved memory traffic exceeds the extra work.
   if (differ >= moved_cycles(target, plan, whole.rows)) return std::nullopt;
   plan.cycles = plan.scores.cycles + plan.product.cycles;
   for (const size_t k : {1, 2}) {
     const auto row = plan_statement(target, kernel, kernel.statements[k], kernel.shared);
     const bool plain = row.vector && row.statement.vars[*row.vector].symbol == plan.column &&
+                       // The emitter walks a row as one range of vectors; any other loop order would not fit
+                       // a tile.
                        row.transposed.empty() && !row.inside && row.strip == 0;
     if (!plain) return std::nullopt;
     plan.cycles += as_double(points * extent) * row.cycles;

@@ -12,9 +12,9 @@
 namespace ferrite::emitter {
 namespace {
 
-class RunningEmitter {
+class StreamingSoftmaxEmitter {
  public:
-  RunningEmitter(KernelContext& context, const StreamingSoftmax& plan)
+  StreamingSoftmaxEmitter(KernelContext& context, const StreamingSoftmax& plan)
       : context_(context),
         builder_(context.builder),
         kernel_(context.kernel),
@@ -24,10 +24,10 @@ class RunningEmitter {
         row_plans_{plan_statement(context.target, kernel_, kernel_.statements[1], kernel_.shared),
                    plan_statement(context.target, kernel_, kernel_.statements[2], kernel_.shared)},
         body_(context, kernel_.statements[2]),
-        mosts_(context.take_workspace(plan.rows * int64_t{sizeof(float)})),
+        maxima_(context.take_workspace(plan.rows * int64_t{sizeof(float)})),
         sums_(context.take_workspace(plan.rows * int64_t{sizeof(float)})),
         first_score_(context.base(plan.score)),
-        first_share_(context.base(plan.share)) {}
+        first_inverse_(context.base(plan.inverse_sum)) {}
 
   void emit(EmitResult& result) {
     const std::span before(kernel_.statements[0].vars.data(), kernel_.shared - 1);
@@ -58,7 +58,7 @@ class RunningEmitter {
   void emit_block() {
     auto* nothing = number(-std::numeric_limits<double>::infinity());
     each_row([&](llvm::Value* row) {
-      builder_.CreateStore(nothing, of_row(mosts_, row));
+      builder_.CreateStore(nothing, of_row(maxima_, row));
       builder_.CreateStore(number(0), of_row(sums_, row));
     });
     product_.begin_sums(point_, from_, to_);
@@ -66,7 +66,8 @@ class RunningEmitter {
                   [&](llvm::Value* column) {
                     auto* end = smaller(builder_.CreateNSWAdd(column, context_.i64(plan_.columns)),
                                         plan_.scores.columns.extent);
-                    // Rows and columns are addressed by their numbers; the tile's first ones are at the buffer's beginning.
+                    // Accesses use the kernel's row and column numbers, but the buffer starts with the tile:
+                    // move the base back.
                     auto* before =
                         builder_.CreateNSWAdd(builder_.CreateNSWMul(from_, context_.i64(plan_.kept)), column);
                     context_.move_base(plan_.score, at(first_score_, builder_.CreateNeg(before)));
@@ -76,15 +77,15 @@ class RunningEmitter {
                     product_.add_pass(column);
                   });
     context_.move_base(plan_.score, first_score_);
-    // Rows of no score but -inf are NaN: exp(-inf - -inf).
+    // A row whose scores are all -inf is NaN: exp(-inf - -inf).
     each_row([&](llvm::Value* row) {
-      auto* none = builder_.CreateFCmpOEQ(load(of_row(mosts_, row)), nothing);
+      auto* none = builder_.CreateFCmpOEQ(load(of_row(maxima_, row)), nothing);
       auto* sum = builder_.CreateSelect(none, number(std::numeric_limits<double>::quiet_NaN()),
                                         load(of_row(sums_, row)));
-      auto* share = builder_.CreateFDiv(number(1), sum);
-      builder_.CreateStore(share, at(first_share_, builder_.CreateNSWSub(row, from_)));
+      auto* inverse = builder_.CreateFDiv(number(1), sum);
+      builder_.CreateStore(inverse, at(first_inverse_, builder_.CreateNSWSub(row, from_)));
     });
-    context_.move_base(plan_.share, at(first_share_, builder_.CreateNeg(from_)));
+    context_.move_base(plan_.inverse_sum, at(first_inverse_, builder_.CreateNeg(from_)));
     product_.finish_sums();
   }
 
@@ -93,18 +94,18 @@ class RunningEmitter {
     return at(states, builder_.CreateNSWSub(row, from_));
   }
 
-  /// Takes the scores of a row into its state, and makes them powers.
+  /// Updates a row's state with a tile of scores, and replaces the scores by their exponentials.
   void emit_row(llvm::Value* row, llvm::Value* column, llvm::Value* end) {
-    ask_ahead(row, column);
+    prefetch_ahead(row, column);
     emit_statement(0, row, column, end);
-    auto* old = load(of_row(mosts_, row));
-    auto* most = body_.prim(Prim::max_, f32, {old, load(context_.base(plan_.most))});
-    builder_.CreateStore(most, of_row(mosts_, row));
-    // As long as there is no score but -inf, whatever they are subtracted from gives powers of 0.
+    auto* old = load(of_row(maxima_, row));
+    auto* most = body_.prim(Prim::max_, f32, {old, load(context_.base(plan_.maximum))});
+    builder_.CreateStore(most, of_row(maxima_, row));
+    // While all scores are -inf, subtract 0 instead: the exponentials are then 0, not NaN.
     auto* none = builder_.CreateFCmpOEQ(most, number(-std::numeric_limits<double>::infinity()));
     auto* taken = builder_.CreateSelect(none, number(0), most);
-    builder_.CreateStore(taken, context_.base(plan_.most));
-    // Also where one is NaN.
+    builder_.CreateStore(taken, context_.base(plan_.maximum));
+    // The unordered comparison also corrects if one of them is NaN.
     context_.when(builder_.CreateFCmpUNE(old, most), "correct", [&] {
       body_.start(Point());
       correct(row, body_.prim(Prim::exp_, f32, {builder_.CreateFSub(old, taken)}));
@@ -114,15 +115,16 @@ class RunningEmitter {
     builder_.CreateStore(builder_.CreateFAdd(load(sum), load(context_.base(plan_.sum))), sum);
   }
 
-  /// Asks for a row's share of the columns and values of the next tile, so that they come while the rows are worked on.
-  void ask_ahead(llvm::Value* row, llvm::Value* column) {
-    const int64_t share = ceil_div(plan_.columns, plan_.rows);
-    auto* mine = builder_.CreateNSWMul(builder_.CreateNSWSub(row, from_), context_.i64(share));
+  /// Prefetches a row's part of the next tile's columns and values, so that they arrive while this tile's
+  /// rows are processed.
+  void prefetch_ahead(llvm::Value* row, llvm::Value* column) {
+    const int64_t count = ceil_div(plan_.columns, plan_.rows);
+    auto* mine = builder_.CreateNSWMul(builder_.CreateNSWSub(row, from_), context_.i64(count));
     auto* first = builder_.CreateNSWAdd(builder_.CreateNSWAdd(column, context_.i64(plan_.columns)), mine);
-    for (int64_t k = 0; k < share; ++k) {
+    for (int64_t k = 0; k < count; ++k) {
       auto* number = builder_.CreateNSWAdd(first, context_.i64(k));
-      scores_.ask_ahead(point_, number, false);
-      product_.ask_ahead(point_, number, true);
+      scores_.prefetch_ahead(point_, number, false);
+      product_.prefetch_ahead(point_, number, true);
     }
   }
 
@@ -135,7 +137,7 @@ class RunningEmitter {
     StatementEmitter(context_, plan, false).emit(point, 0, {{*plan.vector, column, end, true}});
   }
 
-  /// Multiplies what was summed of a row.
+  /// Rescales the sums of a row.
   void correct(llvm::Value* row, llvm::Value* factor) {
     auto* sum = of_row(sums_, row);
     builder_.CreateStore(builder_.CreateFMul(load(sum), factor), sum);
@@ -157,19 +159,20 @@ class RunningEmitter {
   llvm::IRBuilder<>& builder_;
   loop::Kernel& kernel_;
   const StreamingSoftmax& plan_;
-  InnerContract scores_, product_;
+  InnerGemm scores_, product_;
   StatementPlan row_plans_[2];
   BodyEmitter body_;
-  llvm::Value *mosts_, *sums_;  // by row of the block: the most of its scores so far, the sum of their powers
-  llvm::Value *first_score_, *first_share_;
+  // By row of the block: running maximum of the scores, and running sum of the exponentials.
+  llvm::Value *maxima_, *sums_;
+  llvm::Value *first_score_, *first_inverse_;
   llvm::Value *point_ = nullptr, *from_ = nullptr, *to_ = nullptr;
   std::vector<llvm::Value*> coordinates_;
 };
 
 }  // namespace
 
-void emit_running_rows(KernelContext& context, const StreamingSoftmax& plan, EmitResult& result) {
-  RunningEmitter(context, plan).emit(result);
+void emit_streaming_softmax(KernelContext& context, const StreamingSoftmax& plan, EmitResult& result) {
+  StreamingSoftmaxEmitter(context, plan).emit(result);
 }
 
 }  // namespace ferrite::emitter

@@ -11,24 +11,25 @@
 namespace ferrite::emitter {
 namespace {
 
-/// Numbers of the tile registers: sums of (row tile, column tile) are 2 * r + c.
+/// Numbers of the AMX tile registers. The sums of (row tile, column tile) are in 2 * r + c, so 0 to 3.
 constexpr int first_rows = 4, first_columns = 6;
 
-/// What ldtilecfg reads: palette 1, then the bytes of a row at 16 and the rows at 48, by tile register.
+/// The operand of ldtilecfg: palette 1, then by tile register the bytes of a row from offset 16 on (16 bits
+/// each) and the rows from offset 48 on.
 llvm::GlobalVariable* configuration(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape) {
   std::array<uint8_t, 64> bytes{};
   bytes[0] = 1;
   const auto set = [&](int tile, int rows) {
     const auto number = static_cast<size_t>(tile);
-    bytes[16 + 2 * number] = matrix_tile_bytes;
+    bytes[16 + 2 * number] = amx_tile_bytes;
     bytes[48 + number] = static_cast<uint8_t>(rows);
   };
-  for (int r = 0; r * matrix_tile_rows < shape.rows; ++r) {
-    const int rows = std::min(matrix_tile_rows, shape.rows - r * matrix_tile_rows);
+  for (int r = 0; r * amx_tile_rows < shape.rows; ++r) {
+    const int rows = std::min(amx_tile_rows, shape.rows - r * amx_tile_rows);
     set(first_rows + r, rows);
     for (int c = 0; c < shape.vectors; ++c) set(2 * r + c, rows);
   }
-  for (int c = 0; c < shape.vectors; ++c) set(first_columns + c, matrix_tile_rows);
+  for (int c = 0; c < shape.vectors; ++c) set(first_columns + c, amx_tile_rows);
   auto* data = llvm::ConstantDataArray::get(module.getContext(), llvm::ArrayRef<uint8_t>(bytes));
   auto* global = new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage,
                                           data, name + ".tiles");
@@ -38,20 +39,20 @@ llvm::GlobalVariable* configuration(llvm::Module& module, const llvm::Twine& nam
 
 }  // namespace
 
-llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
-                                 const llvm::AttributeList& attributes) {
+llvm::Function* emit_amx_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
+                                const llvm::AttributeList& attributes) {
   auto& context = module.getContext();
   auto* pointer = llvm::PointerType::get(context, 0);
   auto* function = micro_function(module, name, shape, attributes);
   auto *rows = function->getArg(0), *columns = function->getArg(1), *tile = function->getArg(2);
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);
-  auto* outer = llvm::BasicBlock::Create(context, "turn", function);
+  auto* outer = llvm::BasicBlock::Create(context, "trip", function);
   auto* loop = llvm::BasicBlock::Create(context, "depth", function);
   auto* next = llvm::BasicBlock::Create(context, "next", function);
   auto* done = llvm::BasicBlock::Create(context, "done", function);
   llvm::IRBuilder<> b(entry);
-  const int row_tiles = (shape.rows + matrix_tile_rows - 1) / matrix_tile_rows;
+  const int row_tiles = (shape.rows + amx_tile_rows - 1) / amx_tile_rows;
   const auto at = [&](llvm::Value* base, int64_t bytes) {
     return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, static_cast<uint64_t>(bytes));
   };
@@ -63,39 +64,40 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
       for (int c = 0; c < shape.vectors; ++c) body(r, c, b.getInt8(static_cast<uint8_t>(2 * r + c)));
   };
   const auto element = static_cast<int64_t>(sizeof(uint16_t)), sum = static_cast<int64_t>(sizeof(float));
-  const int64_t width = shape.column_step * element;  // bytes of one step of the depth of a panel
+  const int64_t width = shape.column_step * element;  // bytes of one depth step of a panel
 
   call(llvm::Intrinsic::x86_ldtilecfg, {configuration(module, name, shape)});
   each_sum([&](int, int, llvm::Value* number) { call(llvm::Intrinsic::x86_tilezero, {number}); });
   b.CreateBr(outer);
   b.SetInsertPoint(outer);
   const MicroLoop around = shape.loops.empty() ? MicroLoop{} : shape.loops[0];
-  auto* turns = b.CreatePHI(b.getInt64Ty(), 2);
-  auto* turn_rows = b.CreatePHI(pointer, 2);
-  auto* turn_columns = b.CreatePHI(pointer, 2);
-  turns->addIncoming(shape.counted ? static_cast<llvm::Value*>(function->getArg(3))
-                                   : b.getInt64(static_cast<uint64_t>(around.turns)),
+  auto* trips = b.CreatePHI(b.getInt64Ty(), 2);
+  auto* trip_rows = b.CreatePHI(pointer, 2);
+  auto* trip_columns = b.CreatePHI(pointer, 2);
+  trips->addIncoming(shape.counted ? static_cast<llvm::Value*>(function->getArg(3))
+                                   : b.getInt64(static_cast<uint64_t>(around.trips)),
                      entry);
-  turn_rows->addIncoming(rows, entry);
-  turn_columns->addIncoming(columns, entry);
+  trip_rows->addIncoming(rows, entry);
+  trip_columns->addIncoming(columns, entry);
   b.CreateBr(loop);
   b.SetInsertPoint(loop);
   auto* step = b.CreatePHI(b.getInt64Ty(), 2);
   auto* row = b.CreatePHI(pointer, 2);
   auto* column = b.CreatePHI(pointer, 2);
-  step->addIncoming(b.getInt64(static_cast<uint64_t>(shape.depth / matrix_tile_depth)), outer);
-  row->addIncoming(turn_rows, outer);
-  column->addIncoming(turn_columns, outer);
+  step->addIncoming(b.getInt64(static_cast<uint64_t>(shape.depth / amx_tile_depth)), outer);
+  row->addIncoming(trip_rows, outer);
+  column->addIncoming(trip_columns, outer);
   for (int r = 0; r < row_tiles; ++r)
     call(llvm::Intrinsic::x86_tileloadd64, {b.getInt8(static_cast<uint8_t>(first_rows + r)),
-                                            at(row, r * matrix_tile_rows * shape.row_stride * element),
+                                            at(row, r * amx_tile_rows * shape.row_stride * element),
                                             b.getInt64(static_cast<uint64_t>(shape.row_stride * element))});
-  // Two steps of the depth lie side by side in a row of the tile.
+  // A row of a column tile holds two interleaved depth steps, so its stride is two steps.
   for (int c = 0; c < shape.vectors; ++c)
     call(llvm::Intrinsic::x86_tileloadd64,
-         {b.getInt8(static_cast<uint8_t>(first_columns + c)), at(column, c * matrix_tile_bytes),
+         {b.getInt8(static_cast<uint8_t>(first_columns + c)), at(column, c * amx_tile_bytes),
           b.getInt64(static_cast<uint64_t>(2 * width))});
-  for (int64_t line = 0; shape.asks && line < shape.asked_lines; ++line)
+  // The prefetches are between loads and multiplications, which leave the load ports idle.
+  for (int64_t line = 0; shape.prefetches && line < shape.prefetched_lines; ++line)
     KernelContext::prefetch(
         b, b.CreateGEP(b.getInt8Ty(), at(column, line * cache_line), function->getArg(shape.counted ? 4 : 3)),
         false, KernelContext::Level::second);
@@ -104,23 +106,24 @@ llvm::Function* emit_tile_kernel(llvm::Module& module, const llvm::Twine& name, 
                                           b.getInt8(static_cast<uint8_t>(first_columns + c))});
   });
   auto* left = b.CreateSub(step, b.getInt64(1));
-  auto* next_columns = at(column, matrix_tile_depth * width);
+  auto* next_columns = at(column, amx_tile_depth * width);
   step->addIncoming(left, loop);
-  row->addIncoming(at(row, matrix_tile_bytes), loop);
+  row->addIncoming(at(row, amx_tile_bytes), loop);
   column->addIncoming(next_columns, loop);
   b.CreateCondBr(b.CreateICmpNE(left, b.getInt64(0)), loop, next);
   b.SetInsertPoint(next);
-  auto* turns_left = b.CreateSub(turns, b.getInt64(1));
-  turns->addIncoming(turns_left, next);
-  turn_rows->addIncoming(at(turn_rows, around.row_step * element), next);
-  turn_columns->addIncoming(next_columns, next);
-  b.CreateCondBr(b.CreateICmpNE(turns_left, b.getInt64(0)), outer, done);
+  auto* trips_left = b.CreateSub(trips, b.getInt64(1));
+  trips->addIncoming(trips_left, next);
+  trip_rows->addIncoming(at(trip_rows, around.row_step * element), next);
+  trip_columns->addIncoming(next_columns, next);
+  b.CreateCondBr(b.CreateICmpNE(trips_left, b.getInt64(0)), outer, done);
   b.SetInsertPoint(done);
   each_sum([&](int r, int c, llvm::Value* number) {
     call(llvm::Intrinsic::x86_tilestored64,
-         {number, at(tile, (r * matrix_tile_rows * shape.tile_stride + c * shape.lanes) * sum),
+         {number, at(tile, (r * amx_tile_rows * shape.tile_stride + c * shape.lanes) * sum),
           b.getInt64(static_cast<uint64_t>(shape.tile_stride * sum))});
   });
+  // Tile registers in use would make later context switches save them.
   call(llvm::Intrinsic::x86_tilerelease, {});
   b.CreateRetVoid();
   return function;

@@ -11,7 +11,7 @@
 namespace ferrite::emitter {
 namespace {
 
-/// Some columns of the block at once, each with a vector of sums for every row.
+/// Computes several columns of the block in parallel, each with one vector of partial sums per row.
 class DotEmitter {
  public:
   DotEmitter(llvm::Function* function, const MicroShape& shape)
@@ -23,8 +23,8 @@ class DotEmitter {
     auto *columns = function_->getArg(1), *tile = function_->getArg(2);
     const int64_t count = shape_.tail_lanes > 0 ? shape_.tail_lanes : shape_.lanes;
     const int64_t whole = count / shape_.dots;
-    loop(0, whole, "columns", {}, [&](llvm::Value* turn, std::vector<llvm::Value*>&) {
-      auto* first = b_.CreateMul(turn, number(shape_.dots));
+    loop(0, whole, "columns", {}, [&](llvm::Value* trip, std::vector<llvm::Value*>&) {
+      auto* first = b_.CreateMul(trip, number(shape_.dots));
       group(at(shape_.column_type, columns, b_.CreateMul(first, number(shape_.column_stride))),
             at(shape_.accumulator, tile, first), shape_.dots);
     });
@@ -48,45 +48,48 @@ class DotEmitter {
     auto* vector = llvm::FixedVectorType::get(shape_.accumulator, static_cast<unsigned>(shape_.lanes));
     Values sums(static_cast<size_t>(shape_.rows * count), llvm::Constant::getNullValue(vector));
     const int64_t whole = shape_.depth / shape_.lanes, left = shape_.depth % shape_.lanes;
-    const auto turns = [&](int64_t from, int64_t to, int64_t ahead) {
-      sums = loop(from, to, "depth", std::move(sums), [&](llvm::Value* turn, Values& inner) {
-        step(columns, b_.CreateMul(turn, number(shape_.lanes)), count, nullptr, ahead, inner);
+    const auto trips = [&](int64_t from, int64_t to, int64_t ahead) {
+      sums = loop(from, to, "depth", std::move(sums), [&](llvm::Value* trip, Values& inner) {
+        step(columns, b_.CreateMul(trip, number(shape_.lanes)), count, nullptr, ahead, inner);
       });
     };
     if (shape_.ahead == 0) {
-      turns(0, whole, 0);
+      trips(0, whole, 0);
     } else {
-      // What is asked for comes to the end of its columns before what is multiplied does, and goes on with those of the next turn.
+      // Split the loop where the prefetched position passes the end of the current columns; from there on it
+      // continues in the columns of the next group.
       const int64_t later = shape_.ahead % shape_.depth, groups = shape_.ahead / shape_.depth;
       const int64_t own = std::min(whole, ceil_div(shape_.depth - later, shape_.lanes));
       const int64_t group = shape_.dots * shape_.column_stride;
-      turns(0, own, groups * group + later);
-      turns(own, whole, (groups + 1) * group + later - shape_.depth);
+      trips(0, own, groups * group + later);
+      trips(own, whole, (groups + 1) * group + later - shape_.depth);
     }
     if (left > 0) {
       std::vector<llvm::Constant*> lanes;
       for (int64_t l = 0; l < shape_.lanes; ++l) lanes.push_back(b_.getInt1(l < left));
       step(columns, number(whole * shape_.lanes), count, llvm::ConstantVector::get(lanes), 0, sums);
     }
+    // -0 is the identity of addition: it keeps the sign of a sum of -0.
     auto* zero = llvm::ConstantFP::getNegativeZero(shape_.accumulator);
     for (int64_t r = 0; r < shape_.rows; ++r)
       for (int64_t c = 0; c < count; ++c) {
         auto* sum = b_.CreateFAddReduce(zero, sums[static_cast<size_t>(r * count + c)]);
-        sum->setHasAllowReassoc(true);  // a tree of sums, not a chain
+        sum->setHasAllowReassoc(true);  // sum by a tree instead of a chain
         auto* place = at(shape_.accumulator, tile, number(r * shape_.tile_stride + c));
         b_.CreateAlignedStore(sum, place, align_of(shape_.accumulator));
       }
   }
 
-  /// A vector of the depth from `k` on: every row with each of `count` columns.
+  /// Processes one vector of the depth from `k` on: every row with each of `count` columns.
   void step(llvm::Value* columns, llvm::Value* k, int64_t count, llvm::Constant* mask, int64_t ahead,
             Values& sums) {
     Values column;
     for (int64_t c = 0; c < count; ++c)
       column.push_back(load(shape_.column_type, columns, c * shape_.column_stride, k, mask, ahead));
-    // Where columns come from memory the time is theirs, and the processor is to look far ahead. A row that is loaded once takes a register
-    // until its last product is done, of which there are as many as let it; loaded for each product it is an operand in memory of the
-    // multiply-add. Volatile, or the loads would be made one again.
+    // If columns come from memory, their bandwidth is the limit, and the out-of-order window must reach far
+    // ahead. A row vector that is loaded once occupies a register until its last product; loaded once per
+    // product, it is a memory operand of the multiply-add and shortens that dependence. The loads are
+    // volatile because the compiler would merge them otherwise.
     const bool in_memory = shape_.memory_operands && ahead > 0 && shape_.row_type == shape_.accumulator;
     for (int64_t r = 0; r < shape_.rows; ++r) {
       llvm::Value* row = nullptr;
@@ -99,7 +102,8 @@ class DotEmitter {
     }
   }
 
-  /// `ahead` > 0: what lies so many elements further on is asked for, though it may be nothing.
+  /// `ahead` > 0: prefetches the element that many elements later. Past the end of the operand this is
+  /// harmless.
   llvm::Value* load(llvm::Type* element, llvm::Value* base, int64_t offset, llvm::Value* k,
                     llvm::Constant* mask, int64_t ahead, bool is_volatile = false) {
     auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(shape_.lanes));
@@ -115,7 +119,7 @@ class DotEmitter {
   }
   static llvm::Align align_of(llvm::Type* type) { return llvm::Align(type->getScalarSizeInBits() / 8); }
 
-  /// The turns [from, to), none being right too; gives the values as the last one left them.
+  /// Loop over [from, to), possibly empty; returns the loop-carried values after the last iteration.
   template <class Body>
   Values loop(int64_t from, int64_t to, const char* name, Values values, Body&& body) {
     if (from == to) return values;
@@ -123,18 +127,18 @@ class DotEmitter {
     auto* block = llvm::BasicBlock::Create(b_.getContext(), name, function_);
     b_.CreateBr(block);
     b_.SetInsertPoint(block);
-    auto* turn = b_.CreatePHI(b_.getInt64Ty(), 2);
-    turn->addIncoming(number(from), before);
+    auto* trip = b_.CreatePHI(b_.getInt64Ty(), 2);
+    trip->addIncoming(number(from), before);
     std::vector<llvm::PHINode*> phis;
     for (auto*& value : values) {
       phis.push_back(b_.CreatePHI(value->getType(), 2));
       phis.back()->addIncoming(value, before);
       value = phis.back();
     }
-    body(turn, values);
-    auto* next = b_.CreateNUWAdd(turn, number(1));
+    body(trip, values);
+    auto* next = b_.CreateNUWAdd(trip, number(1));
     auto* last = b_.GetInsertBlock();
-    turn->addIncoming(next, last);
+    trip->addIncoming(next, last);
     for (size_t v = 0; v < values.size(); ++v) phis[v]->addIncoming(values[v], last);
     auto* done = llvm::BasicBlock::Create(b_.getContext(), "done", function_);
     b_.CreateCondBr(b_.CreateICmpNE(next, number(to)), block, done);

@@ -16,16 +16,15 @@
 
 namespace ferrite::emitter {
 
-/// The loops around the micro-kernel: tasks, panels of columns, blocks of rows, and what follows the sum in
-/// each block.
-class ContractEmitter {
+/// The loops around the micro-kernel: tasks, column panels, row blocks, and the epilogue of each block.
+class GemmEmitter {
   using EachBlock = std::function<void(llvm::Value* row, llvm::Value* row_end, llvm::Value* column)>;
 
  public:
-  ContractEmitter(KernelContext& context, const ContractPlan& plan)
+  GemmEmitter(KernelContext& context, const GemmPlan& plan)
       : context_(context), builder_(context.builder), plan_(plan), finish_(context, plan) {}
 
-  /// What is emitted once, before all tasks.
+  /// Emits the setup that precedes all tasks.
   void prepare() {
     make_blocks();
     if (!finish_.in_registers()) make_tile();
@@ -40,7 +39,7 @@ class ContractEmitter {
     context_.loop(context_.begin, context_.end, 1, "task", [&](llvm::Value* task) { emit_task(task); });
   }
 
-  /// InnerContract::emit of some columns.
+  /// Implements InnerGemm::emit_columns.
   void emit_columns(llvm::Value* batch, llvm::Value* from, llvm::Value* to, llvm::Value* column_from,
                     llvm::Value* column_to, llvm::Value* new_rows) {
     take_rows(batch, from, to);
@@ -49,7 +48,7 @@ class ContractEmitter {
     emit_tile(builder_.getTrue(), new_rows);
   }
 
-  /// The sums of a batch entry's rows [from, to) and all columns begin with zeros, grow with each pass, and are finished.
+  /// The sums of rows [from, to) of a batch entry, over all columns: cleared, added to in passes, finished.
   void begin_sums(llvm::Value* batch, llvm::Value* from, llvm::Value* to) {
     take_rows(batch, from, to);
     begin_sums();
@@ -84,7 +83,7 @@ class ContractEmitter {
     return sums_at(row, builder_.CreateAdd(column_from_, panel));
   }
 
-  void ask_ahead(llvm::Value* batch, llvm::Value* number, bool by_depth) {
+  void prefetch_ahead(llvm::Value* batch, llvm::Value* number, bool by_depth) {
     const auto& operand = plan_.column;
     const int64_t inside = by_depth ? operand.stride : operand.step,
                   across = by_depth ? operand.step : operand.stride;
@@ -100,7 +99,8 @@ class ContractEmitter {
           false, KernelContext::Level::second);
   }
 
-  /// InnerContract::emit, with `batches` entries of the batch at each point, each of which packs its columns again.
+  /// Implements InnerGemm::emit; `batches` batch entries per point, each of which packs its columns
+  /// again.
   void emit(llvm::Value* point, int64_t batches, llvm::Value* from, llvm::Value* to, llvm::Value* fresh) {
     if (batches == 1) return emit_rows(point, from, to, fresh);
     auto* first = times(point, batches);
@@ -114,10 +114,9 @@ class ContractEmitter {
   int64_t row_bytes() const { return bits_of(plan_.row.dtype) / 8; }
   int64_t accumulator_bytes() const { return bits_of(plan_.accumulator) / 8; }
 
-  /// Where the sums of a block of registers go if not straight into what follows them: a slot on the stack, or their place among
-  /// those of the whole tile where more passes over the depth follow. These lie panel by panel, in the order in which blocks come to them:
-  /// rows that are a multiple of a page apart would fall into the same few sets of the first-level cache, and loads of one be taken for
-  /// what a store to another has not written yet.
+  /// Memory for sums that do not go straight to the epilogue: a stack slot for one register block or, with
+  /// several passes over the depth, the whole tile. The tile is stored panel by panel. Rows a multiple of a
+  /// page apart would share few cache sets, and loads would wait for unrelated stores (4K aliasing).
   void make_tile() {
     tile_stride_ = plan_.whole_runs ? plan_.tile_columns : plan_.block_columns();
     if (plan_.deep()) {
@@ -133,17 +132,17 @@ class ContractEmitter {
   /// Workspace for the operands that each task packs, with room for the whole vectors that packing writes.
   void make_blocks() {
     auto padded = [&](int64_t count) { return (count + plan_.lanes - 1) / plan_.lanes * plan_.lanes; };
-    // Rows of a multiple of a page would all fall into the same few sets of the first-level cache.
+    // A row stride that is a multiple of a page maps all rows to the same few sets of the first-level cache.
     auto row_of = [&](int64_t count) {
       const int64_t row = padded(count) + plan_.lanes;
       return row * row_bytes() % 2048 == 0 ? row + plan_.lanes : row;
     };
     if (plan_.column.access == Access::block) {
       if (plan_.column.transposed)
-        turning_packer_.emplace(context_, plan_);
+        transpose_packer_.emplace(context_, plan_);
       else
         column_packer_.emplace(context_, plan_, plan_.column, plan_.depth, plan_.columns);
-      // Where a row's last vector may reach beyond the panel there is room for it.
+      // The last vector of a row may be written beyond the panel; leave room for it.
       const bool beyond =
           (column_packer_ && !column_packer_->even()) || plan_.columns.extent % plan_.lanes != 0;
       column_row_ = plan_.block_columns() + (beyond ? plan_.lanes : 0);
@@ -182,7 +181,7 @@ class ContractEmitter {
     return builder_.CreateInBoundsGEP(type, base, element);
   }
 
-  /// All columns of the rows [from, to) of a batch entry.
+  /// Emits all columns of the rows [from, to) of a batch entry.
   void emit_rows(llvm::Value* batch, llvm::Value* from, llvm::Value* to, llvm::Value* fresh) {
     take_rows(batch, from, to);
     emit_tile(fresh, builder_.getTrue());
@@ -209,14 +208,14 @@ class ContractEmitter {
     column_to_ = smaller(builder_.CreateAdd(column_from_, context_.i64(plan_.tile_columns)),
                          context_.i64(plan_.columns.extent));
 
-    // Neighbouring tasks share the block of the outer tile: it is packed where a worker first meets it.
+    // Consecutive tasks share the outer tile's operand: each worker packs it once, at its first such task.
     auto* first = builder_.CreateOr(builder_.CreateICmpEQ(task, context_.begin),
                                     builder_.CreateICmpEQ(inner, context_.i64(0)));
     emit_tile(plan_.columns_first ? builder_.getTrue() : first,
               plan_.columns_first && !plan_.channelwise ? first : builder_.getTrue());
   }
 
-  /// The tile at hand. Its blocks of the operands are packed where they are new.
+  /// Emits the current tile. Operand blocks are packed if they are new.
   void emit_tile(llvm::Value* new_columns, llvm::Value* new_rows) {
     if (plan_.deep()) return emit_passes();
     depth_from_ = context_.i64(0);
@@ -236,9 +235,9 @@ class ContractEmitter {
     });
   }
 
-  /// The sums of the whole tile grow with each pass over the depth. Those of a register block begin where the first pass comes to it, and
-  /// are finished where the last one does: there they are at hand, where the whole tile's are as far away as memory that is shared.
-  /// Runs, which are taken in one go, have the whole tile's sums begun before and finished behind them.
+  /// Adds to the tile's sums in passes over the depth. A register block's sums are cleared in the first pass
+  /// and finished in the last, while they are in a near cache. Whole runs clear and finish the tile at once
+  /// instead.
   void emit_passes() {
     const auto passes = [&](const std::function<void(llvm::Value*)>& body) {
       context_.loop(context_.i64(0), context_.i64(plan_.depth.extent), plan_.depth_tile, "pass", body);
@@ -275,7 +274,7 @@ class ContractEmitter {
                 context_.i64(plan_.tile_rows * plan_.tile_columns));
   }
 
-  /// The first of a row's sums from `column` on, where a panel begins.
+  /// Address of a row's sums from `column` on, where a panel starts.
   llvm::Value* sums_at(llvm::Value* row, llvm::Value* column) {
     auto* line = times(builder_.CreateSub(row, tile_row_from_), tile_stride_);
     auto* inside = builder_.CreateSub(column, column_from_);
@@ -283,8 +282,8 @@ class ContractEmitter {
     return at(accumulator(), tile_, builder_.CreateAdd(line, inside));
   }
 
-  /// Calls `body` with the first row of each register block of the task, the end of its rows, which are in one line, and its first
-  /// column.
+  /// Calls `body` for each register block of the task: its first row, the end of its rows (all in one line),
+  /// and its first column.
   void each_block(const EachBlock& body) {
     const auto panels = [&](const std::function<void(llvm::Value*)>& inner) {
       context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", inner);
@@ -310,7 +309,7 @@ class ContractEmitter {
     });
   }
 
-  /// Panel after panel, each with its steps of the depth one after the other.
+  /// Packs panel by panel; within a panel, depth steps follow each other.
   void pack_columns() {
     context_.loop(column_from_, column_to_, plan_.block_columns(), "pack", [&](llvm::Value* column) {
       PackedBlock block;
@@ -326,7 +325,7 @@ class ContractEmitter {
       if (column_packer_)
         column_packer_->emit(batch_, block);
       else
-        turning_packer_->emit(batch_, block);
+        transpose_packer_->emit(batch_, block);
     });
   }
 
@@ -336,7 +335,7 @@ class ContractEmitter {
     return at(accumulator(), column_block_, times(panel, panel_size_));
   }
 
-  /// The positions that the windows of the task's lines read, those outside of the operand included.
+  /// Packs the positions that the windows of the task's lines read, including those outside the operand.
   void pack_window() {
     const auto& window = *plan_.window;
     PackedBlock block;
@@ -378,13 +377,14 @@ class ContractEmitter {
   loop::BufferId buffer_of(const Operand& operand) const { return plan_.statement.ops[operand.load].buffer; }
   DType load_dtype(const Operand& operand) const { return plan_.statement.ops[operand.load].dtype; }
 
-  /// The element at (row, column) and the first step of the pass of an operand with even strides.
+  /// Address of the element at (row, column) and the pass's first depth step, for an operand with constant
+  /// strides.
   llvm::Value* direct_pointer(const Operand& operand, llvm::Value* batch, llvm::Value* row,
                               llvm::Value* column) {
     finish_.start({batch, row, column});
     auto* element = finish_.body().index(operand.address);
     const int64_t offset = context_.kernel.buffers[buffer_of(operand)].offset;
-    // Not `at`: the base of rows that a block keeps lies before them.
+    // Not inbounds: the moved base of kept rows lies before their buffer.
     return builder_.CreateGEP(context_.storage_type(load_dtype(operand)), context_.base(buffer_of(operand)),
                               builder_.CreateAdd(builder_.CreateAdd(element, context_.i64(offset)),
                                                  times(depth_from_, operand.step)));
@@ -400,7 +400,7 @@ class ContractEmitter {
     auto* zero = context_.i64(0);
     switch (operand.access) {
       case Access::direct: return direct_pointer(operand, batch_, zero, column);
-      case Access::window: break;  // of rows alone
+      case Access::window: break;  // rows only
       case Access::block: return panel_at(column);
       case Access::constant: break;
     }
@@ -411,7 +411,7 @@ class ContractEmitter {
               builder_.CreateAdd(times(panel, plan_.depth.extent * width), times(depth_from_, width)));
   }
 
-  /// Of the first position that the windows from flat row `row` on read.
+  /// Address of the first position that the windows from flat row `row` on read.
   llvm::Value* window_pointer(llvm::Value* row, llvm::Value* column) {
     const auto& window = *plan_.window;
     auto* places = context_.i64(window.places);
@@ -440,13 +440,13 @@ class ContractEmitter {
               builder_.CreateAdd(times(number, plan_.depth.extent), depth_from_));
   }
 
-  /// Where the micro-kernel for the block at (row, column) begins: with the first line of taps that the operand has, where the others are
-  /// left out.
+  /// Operand pointers of the micro-kernel for the block at (row, column). If lines of zeros are skipped, they
+  /// start at the first tap line that exists.
   MicroStart start_at(llvm::Value* row, llvm::Value* column) {
     auto* columns = column_pointer(column);
     auto* rows = row_pointer(row, column);
-    auto* asked = plan_.asks_panels ? asked_at(row) : nullptr;
-    if (!plan_.window || !plan_.window->skips_lines) return {rows, columns, nullptr, asked};
+    auto* prefetch_distance = plan_.prefetches_panels ? prefetch_distance_at(row) : nullptr;
+    if (!plan_.window || !plan_.window->skips_lines) return {rows, columns, nullptr, prefetch_distance};
     const auto& window = *plan_.window;
     auto* line = times(builder_.CreateUDiv(row, context_.i64(window.places)), window.line_step);
     auto* from = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax,
@@ -457,34 +457,34 @@ class ContractEmitter {
     const int64_t steps = plan_.depth.extent / window.line_taps;
     return {at(row_type(), rows, times(from, window.across() * row_row_)),
             at(context_.storage_type(plan_.column.dtype), columns, times(from, steps * column_step_)),
-            builder_.CreateSub(to, from), asked};
+            builder_.CreateSub(to, from), prefetch_distance};
   }
-  /// From a step's columns to the first line of the same step of the next panel that the block of rows asks for: the first blocks ask for
-  /// as many each, later ones for the last once more.
-  llvm::Value* asked_at(llvm::Value* row) {
-    const int64_t lines = lines_asked(plan_);
+  /// Distance from a step's columns to the line to prefetch: the same step of the next panel. Each row block
+  /// takes its own lines of the step; surplus blocks repeat the last ones.
+  llvm::Value* prefetch_distance_at(llvm::Value* row) {
+    const int64_t lines = lines_prefetched(plan_);
     auto* block = builder_.CreateUDiv(builder_.CreateSub(row, row_from_), context_.i64(plan_.block_rows));
     auto* line = smaller(times(block, lines), context_.i64(lines_of_step(plan_) - lines));
     const int64_t panel = plan_.depth.extent * plan_.block_columns() * bits_of(plan_.column.dtype) / 8;
     return builder_.CreateAdd(times(line, cache_line), context_.i64(panel));
   }
 
-  /// The micro-kernel for the block at (row, column), chosen by what is left.
+  /// The micro-kernel for the block at (row, column).
   llvm::Value* micro_at(llvm::Value* row, llvm::Value* column) {
     return micro_kernels_->at(row, column, depth_from_);
   }
 
-  /// Adds the products of the pass to the sums of the block at (row, column), or makes these where there is but one pass.
+  /// Adds the pass's products to the sums of the block at (row, column), or stores them if there is one pass.
   void add_products(llvm::Value* row, llvm::Value* column, llvm::Value* sums) {
     const auto start = start_at(row, column);
     std::vector<llvm::Value*> arguments = {start.rows, start.columns, sums};
-    if (start.turns) arguments.push_back(start.turns);
-    if (start.asked) arguments.push_back(start.asked);
-    builder_.CreateCall(micro_type(builder_.getContext(), start.turns, start.asked), micro_at(row, column),
-                        arguments);
+    if (start.trips) arguments.push_back(start.trips);
+    if (start.prefetch_distance) arguments.push_back(start.prefetch_distance);
+    builder_.CreateCall(micro_type(builder_.getContext(), start.trips, start.prefetch_distance),
+                        micro_at(row, column), arguments);
   }
 
-  /// Adds the products of the pass to the sums of all rows, which are one block, and the columns of the tile.
+  /// Adds the pass's products for all rows, which form one block, and all columns of the tile.
   void add_run() {
     auto* width = context_.i64(plan_.block_columns());
     auto* count = builder_.CreateUDiv(builder_.CreateSub(column_to_, column_from_), width);
@@ -500,7 +500,7 @@ class ContractEmitter {
                     [&] { add_products(row_from_, rest, sums_at(row_from_, rest)); });
   }
 
-  /// What follows the sums of the block at (row, column).
+  /// Emits the epilogue of the block at (row, column).
   void finish_block(llvm::Value* row, llvm::Value* row_end, llvm::Value* column, llvm::Value* block) {
     auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
     finish_.emit_block({batch_, row, column}, row_end, column_end, block, tile_stride_);
@@ -508,26 +508,26 @@ class ContractEmitter {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  const ContractPlan& plan_;
-  ContractFinish finish_;
+  const GemmPlan& plan_;
+  GemmEpilogue finish_;
   std::optional<BlockPacker> column_packer_, row_packer_;
-  std::optional<TransposePacker> turning_packer_;
+  std::optional<TransposePacker> transpose_packer_;
   std::optional<WindowPacker> window_packer_;
-  std::optional<ContractMicroKernels> micro_kernels_;
+  std::optional<GemmMicroKernels> micro_kernels_;
 
   llvm::Value* tile_ = nullptr;
   llvm::Value *column_block_ = nullptr, *row_block_ = nullptr;
-  int64_t column_row_ = 0, row_row_ = 0;  // elements from one outer coordinate of a block to the next
+  int64_t column_row_ = 0, row_row_ = 0;  // elements from one outer coordinate of a packed block to the next
   int64_t panel_size_ = 0;                // elements of a packed panel
-  int64_t column_step_ = 0;               // elements of the columns from k to k + 1
+  int64_t column_step_ = 0;               // elements from the columns at k to those at k + 1
   int64_t tile_stride_ = 0;               // sums from one row to the next
   llvm::Value *depth_from_ = nullptr, *depth_count_ = nullptr;
   llvm::Value *batch_ = nullptr, *row_from_ = nullptr, *row_to_ = nullptr, *column_from_ = nullptr,
               *column_to_ = nullptr;
-  llvm::Value* tile_row_from_ = nullptr;  // of the whole tile, where passes take some of its rows at a time
+  llvm::Value* tile_row_from_ = nullptr;  // first row of the whole tile; passes narrow row_from_
 };
 
-int64_t own_batches(const ContractPlan& plan, uint32_t shared) {
+int64_t own_batches(const GemmPlan& plan, uint32_t shared) {
   int64_t batches = 1;
   for (const auto& var : plan.batch.vars) {
     const auto& vars = plan.statement.vars;
@@ -537,44 +537,44 @@ int64_t own_batches(const ContractPlan& plan, uint32_t shared) {
   return batches;
 }
 
-InnerContract::InnerContract(KernelContext& context, const ContractPlan& plan)
-    : emitter_(std::make_unique<ContractEmitter>(context, plan)),
+InnerGemm::InnerGemm(KernelContext& context, const GemmPlan& plan)
+    : emitter_(std::make_unique<GemmEmitter>(context, plan)),
       batches_(own_batches(plan, context.kernel.shared)) {
   emitter_->prepare();
 }
-InnerContract::~InnerContract() = default;
-InnerContract::InnerContract(InnerContract&&) noexcept = default;
+InnerGemm::~InnerGemm() = default;
+InnerGemm::InnerGemm(InnerGemm&&) noexcept = default;
 
-void InnerContract::emit(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* fresh) {
+void InnerGemm::emit(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* fresh) {
   emitter_->emit(point, batches_, row_from, row_to, fresh);
 }
-void InnerContract::emit_columns(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to,
-                                 llvm::Value* column_from, llvm::Value* column_to, llvm::Value* new_rows) {
+void InnerGemm::emit_columns(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to,
+                             llvm::Value* column_from, llvm::Value* column_to, llvm::Value* new_rows) {
   emitter_->emit_columns(point, row_from, row_to, column_from, column_to, new_rows);
 }
-void InnerContract::begin_sums(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to) {
+void InnerGemm::begin_sums(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to) {
   emitter_->begin_sums(point, row_from, row_to);
 }
-void InnerContract::ask_ahead(llvm::Value* point, llvm::Value* number, bool by_depth) {
-  emitter_->ask_ahead(point, number, by_depth);
+void InnerGemm::prefetch_ahead(llvm::Value* point, llvm::Value* number, bool by_depth) {
+  emitter_->prefetch_ahead(point, number, by_depth);
 }
-void InnerContract::add_pass(llvm::Value* depth_from) { emitter_->add_pass(depth_from); }
-llvm::Value* InnerContract::sums_of(llvm::Value* row, llvm::Value* panel) {
+void InnerGemm::add_pass(llvm::Value* depth_from) { emitter_->add_pass(depth_from); }
+llvm::Value* InnerGemm::sums_of(llvm::Value* row, llvm::Value* panel) {
   return emitter_->sums_of(row, panel);
 }
-void InnerContract::finish_sums() { emitter_->finish_sums(); }
+void InnerGemm::finish_sums() { emitter_->finish_sums(); }
 
-bool can_emit_contract(const Target& target, const loop::Kernel& kernel, const ContractConfig& config) {
+bool can_emit_gemm(const Target& target, const loop::Kernel& kernel, const GemmConfig& config) {
   auto copy = kernel;
-  return plan_contract(target, copy, false, config).has_value();
+  return plan_gemm(target, copy, false, config).has_value();
 }
 
-ContractShape emit_contract(KernelContext& context, const ContractConfig& config) {
-  auto plan = plan_contract(context.target, context.kernel, false, config);
+GemmShape emit_gemm(KernelContext& context, const GemmConfig& config) {
+  auto plan = plan_gemm(context.target, context.kernel, false, config);
   if (plan->winograd)
     emit_winograd(context, *plan);
   else
-    ContractEmitter(context, *plan).emit();
+    GemmEmitter(context, *plan).emit();
   return {plan->tasks(), 1};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A planned contraction among other statements: its blocks of rows are emitted where they are needed.
+// A planned contraction between other statements: its row blocks are emitted where the caller needs them.
 #pragma once
 
 #include <memory>
@@ -9,43 +9,47 @@
 
 namespace ferrite::emitter {
 
-class ContractEmitter;
+class GemmEmitter;
 
-/// Entries of the batch that the statement has for itself at each point of the shared loops.
-int64_t own_batches(const ContractPlan& plan, uint32_t shared);
+/// The number of batch entries that the statement computes at each point of the shared loops.
+int64_t own_batches(const GemmPlan& plan, uint32_t shared);
 
-class InnerContract {
+class InnerGemm {
  public:
-  /// Takes workspace and emits micro-kernels: at a place that comes before each emit(). Keeps references; the plan is of
-  /// plan_contract_inside().
-  InnerContract(KernelContext& context, const ContractPlan& plan);
-  ~InnerContract();
-  InnerContract(InnerContract&&) noexcept;
+  /// Reserves workspace and emits the micro-kernels. Construct it at an insert point that dominates every
+  /// emit(). Keeps references; the plan must come from plan_gemm_inside().
+  InnerGemm(KernelContext& context, const GemmPlan& plan);
+  ~InnerGemm();
+  InnerGemm(InnerGemm&&) noexcept;
 
-  /// The rows [row_from, row_to), at most plan.tile_rows, at point number `point` of the shared loops before the rows. `fresh`: the
-  /// worker has not emitted rows of this point yet, so that its columns have to be packed.
+  /// Computes the rows [row_from, row_to), at most plan.tile_rows, at point number `point` of the shared
+  /// loops that enclose the rows. `fresh`: the worker has not emitted rows of this point yet, so the columns
+  /// have to be packed.
   void emit(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* fresh);
 
-  // The rest is of plans with own_batches() of 1.
+  // The members below need a plan with own_batches() == 1.
 
-  /// The same of the columns [column_from, column_to), at most plan.tile_columns, which are packed each time. `new_rows`: those were not
-  /// packed yet.
+  /// Like emit(), for the columns [column_from, column_to), at most plan.tile_columns, which are packed on
+  /// each call. `new_rows`: the rows have not been packed yet.
   void emit_columns(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* column_from,
                     llvm::Value* column_to, llvm::Value* new_rows);
 
-  /// Of a plan of several passes over the depth, whose sums others may change between the passes: zeros for the rows [row_from, row_to)
-  /// and all columns; plan.depth_tile steps of the depth, or what is left of it, from `depth_from` on; what follows the sums.
+  /// For a plan with several passes over the depth, whose sums may be changed between passes: begin_sums()
+  /// clears the sums of rows [row_from, row_to) and all columns; add_depth() adds plan.depth_tile steps of
+  /// the depth, or the remainder, from `depth_from` on; the last function runs the epilogue.
   void begin_sums(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to);
   void add_pass(llvm::Value* depth_from);
   void finish_sums();
-  /// Asks for what lies side by side of the columns' operand at one column, or at one step of the depth, if anything does.
-  void ask_ahead(llvm::Value* point, llvm::Value* number, bool by_depth);
-  /// A row's sums of the plan.block_columns() columns from `panel` on, a multiple of them; they begin at a vector.
+  /// Prefetches the contiguous elements of the column operand at one column, or at one depth step, if there
+  /// are any.
+  void prefetch_ahead(llvm::Value* point, llvm::Value* number, bool by_depth);
+  /// A row's sums for the plan.block_columns() columns from `panel` on; `panel` is a multiple of that number,
+  /// and the sums are aligned to a vector.
   llvm::Value* sums_of(llvm::Value* row, llvm::Value* panel);
 
  private:
-  std::unique_ptr<ContractEmitter> emitter_;
-  int64_t batches_ = 1;  ///< of the statement's own, at each point
+  std::unique_ptr<GemmEmitter> emitter_;
+  int64_t batches_ = 1;  ///< batch entries of the statement at each point
 };
 
 }  // namespace ferrite::emitter

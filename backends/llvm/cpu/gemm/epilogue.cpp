@@ -10,7 +10,7 @@
 
 namespace ferrite::emitter {
 
-ContractFinish::ContractFinish(KernelContext& context, const ContractPlan& plan)
+GemmEpilogue::GemmEpilogue(KernelContext& context, const GemmPlan& plan)
     : context_(context),
       builder_(context.builder),
       plan_(plan),
@@ -20,12 +20,12 @@ ContractFinish::ContractFinish(KernelContext& context, const ContractPlan& plan)
       statement_(finish_statement()),
       body_(context, statement_),
       buffers_(buffers()),
-      in_registers_(!plan.deep() && !plan.matrix_tiles && plan.dots == 0 && is_short()) {
+      in_registers_(!plan.deep() && !plan.amx && plan.dots == 0 && is_short()) {
   find_streams();
 }
 
-/// The part after the sum.
-loop::Statement ContractFinish::finish_statement() {
+/// The statement without the operations that only its sum needs.
+loop::Statement GemmEpilogue::finish_statement() {
   auto& pool = context_.kernel.pool;
   auto kept =
       keep_operations(plan_.statement, stored_operations(plan_.statement, pool, plan_.forwards), true);
@@ -38,12 +38,13 @@ loop::Statement ContractFinish::finish_statement() {
   for (const auto* axis : {&plan_.batch, &plan_.rows, &plan_.columns})
     if (axis->vars.size() != 1) expand_axis(pool, *axis, pool.symbol(axis->symbol), flat);
   substitute(kept, pool, flat);
+  // Splitting the column into vector and lane lets addresses of a vector's lanes be recognised as contiguous.
   auto column = pool.add(pool.mul(pool.symbol(group_), plan_.lanes), pool.symbol(lane_));
   substitute(kept, pool, {{plan_.columns.symbol, column}});
   return kept;
 }
 
-std::vector<loop::BufferId> ContractFinish::buffers() const {
+std::vector<loop::BufferId> GemmEpilogue::buffers() const {
   std::set<loop::BufferId> touched;
   for (const auto& op : statement_.ops)
     if (op.code == FE_OP_LOAD) touched.insert(op.buffer);
@@ -51,10 +52,10 @@ std::vector<loop::BufferId> ContractFinish::buffers() const {
   return {touched.begin(), touched.end()};
 }
 
-/// Whether it takes little code, and time to compile, when it is written out for a whole register block. An index that is found
-/// in memory may be an error, which the kernel's own function alone can report.
-bool ContractFinish::is_short() const {
-  constexpr double most = 100;  // cycles: a few operations a sum, no polynomial
+/// Whether the epilogue is short enough, in code and compile time, to be unrolled over a register block. An
+/// INDIRECT index may be out of range, which only the kernel's own function can report.
+bool GemmEpilogue::is_short() const {
+  constexpr double most = 100;  // a few operations per sum, no polynomial
   double cycles = 0;
   for (const auto& op : statement_.ops) {
     if (op.code == FE_OP_INDIRECT) return false;
@@ -63,7 +64,7 @@ bool ContractFinish::is_short() const {
   return cycles * plan_.block_rows * plan_.block_vectors <= most;
 }
 
-void ContractFinish::find_streams() {
+void GemmEpilogue::find_streams() {
   auto& pool = context_.kernel.pool;
   const auto add = [&](loop::BufferId buffer, index::Expr address, bool store) {
     const bool each_once =
@@ -79,7 +80,7 @@ void ContractFinish::find_streams() {
       add(statement_.stores[k].buffer, body_.store_address(k), true);
 }
 
-Point ContractFinish::point_at(const ContractPlace& place) {
+Point GemmEpilogue::point_at(const GemmCoordinates& place) {
   Point point;
   point.set(plan_.batch.symbol, place.batch);
   point.set(plan_.rows.symbol, place.row);
@@ -90,7 +91,7 @@ Point ContractFinish::point_at(const ContractPlace& place) {
   return point;
 }
 
-void ContractFinish::prefetch(const ContractPlace& place, llvm::Value* row_end) {
+void GemmEpilogue::prefetch(const GemmCoordinates& place, llvm::Value* row_end) {
   if (streams_.empty()) return;
   context_.loop(place.row, row_end, 1, "ahead", [&](llvm::Value* row) {
     start({place.batch, row, place.column});
@@ -107,28 +108,30 @@ void ContractFinish::prefetch(const ContractPlace& place, llvm::Value* row_end) 
   });
 }
 
-llvm::FunctionType* ContractFinish::kernel_type() {
+llvm::FunctionType* GemmEpilogue::kernel_type() {
   std::vector<llvm::Type*> parameters(2, builder_.getPtrTy());
   parameters.insert(parameters.end(), 3, builder_.getInt64Ty());
   parameters.insert(parameters.end(), buffers_.size(), builder_.getPtrTy());
   const bool counted = plan_.window && plan_.window->skips_lines;
-  parameters.insert(parameters.end(), size_t{counted} + size_t{plan_.asks_panels}, builder_.getInt64Ty());
+  parameters.insert(parameters.end(), size_t{counted} + size_t{plan_.prefetches_panels},
+                    builder_.getInt64Ty());
   return llvm::FunctionType::get(builder_.getVoidTy(), parameters, false);
 }
 
-/// A function of its own: in loops around it, what is constant would be kept in the few registers that the sums leave.
-llvm::Function* ContractFinish::emit_kernel(const llvm::Twine& name, const MicroShape& shape, int64_t columns,
-                                            const llvm::AttributeList& attributes) {
+/// A separate function: inlined into the loops around it, their loop invariants would occupy the few
+/// registers that the sums leave.
+llvm::Function* GemmEpilogue::emit_kernel(const llvm::Twine& name, const MicroShape& shape, int64_t columns,
+                                          const llvm::AttributeList& attributes) {
   auto* function = micro_function(context_.module, name, kernel_type(), attributes);
   const auto argument = [&](size_t number) { return function->getArg(static_cast<unsigned>(number)); };
-  const ContractPlace first{argument(2), argument(3), argument(4)};
-  const size_t behind = 5 + buffers_.size();
-  const MicroStart start{argument(0), argument(1), shape.counted ? argument(behind) : nullptr,
-                         shape.asks ? argument(behind + size_t{shape.counted}) : nullptr};
+  const GemmCoordinates first{argument(2), argument(3), argument(4)};
+  const size_t next = 5 + buffers_.size();
+  const MicroStart start{argument(0), argument(1), shape.counted ? argument(next) : nullptr,
+                         shape.prefetches ? argument(next + size_t{shape.counted}) : nullptr};
   std::vector<llvm::Value*> bases(context_.kernel.buffers.size());
   for (size_t k = 0; k < buffers_.size(); ++k) bases[buffers_[k]] = argument(5 + k);
   context_.within(function, std::move(bases), [&] {
-    auto sums = zero_sums(shape);  // by rows, then vectors
+    auto sums = zero_sums(shape);  // by row, then by vector
     add_products(builder_, function, shape, start, sums);
     const auto lanes = static_cast<unsigned>(plan_.lanes);
     auto sum = sums.begin();
@@ -144,17 +147,18 @@ llvm::Function* ContractFinish::emit_kernel(const llvm::Twine& name, const Micro
   return function;
 }
 
-void ContractFinish::call_kernel(llvm::Value* kernel, const MicroStart& start, const ContractPlace& place) {
+void GemmEpilogue::call_kernel(llvm::Value* kernel, const MicroStart& start, const GemmCoordinates& place) {
   std::vector<llvm::Value*> arguments = {start.rows, start.columns, place.batch, place.row, place.column};
   for (const auto buffer : buffers_) arguments.push_back(context_.base(buffer));
-  if (start.turns) arguments.push_back(start.turns);
-  if (start.asked) arguments.push_back(start.asked);
+  if (start.trips) arguments.push_back(start.trips);
+  if (start.prefetch_distance) arguments.push_back(start.prefetch_distance);
   builder_.CreateCall(kernel_type(), kernel, arguments);
 }
 
-void ContractFinish::emit_block(const ContractPlace& place, llvm::Value* row_end, llvm::Value* column_end,
-                                llvm::Value* sums, int64_t stride) {
-  // All vectors of a row in one go: blocks are small, and a loop's end that is foretold wrongly costs as much as a row.
+void GemmEpilogue::emit_block(const GemmCoordinates& place, llvm::Value* row_end, llvm::Value* column_end,
+                              llvm::Value* sums, int64_t stride) {
+  // All vectors of a row are straight-line code: blocks are small, and one mispredicted loop exit costs as
+  // much as a row.
   const auto lanes = static_cast<unsigned>(plan_.lanes);
   const bool whole = plan_.columns.extent % plan_.block_columns() == 0;
   auto* vector = llvm::FixedVectorType::get(accumulator(), lanes);
@@ -177,7 +181,7 @@ void ContractFinish::emit_block(const ContractPlace& place, llvm::Value* row_end
   });
 }
 
-void ContractFinish::emit_vector(const ContractPlace& place, llvm::Value* sums, llvm::Value* mask) {
+void GemmEpilogue::emit_vector(const GemmCoordinates& place, llvm::Value* sums, llvm::Value* mask) {
   auto point = point_at(place);
   point.vector = lane_;
   point.lanes = static_cast<unsigned>(plan_.lanes);

@@ -11,17 +11,17 @@
 namespace ferrite::emitter {
 namespace {
 
-/// The body of one k: the vectors of columns stay in registers while each row's scalar is broadcast against
-/// them.
+/// Emits one depth step: the column vectors stay in registers, and each row's scalar is broadcast and
+/// multiplied with them.
 class MicroEmitter {
  public:
-  MicroEmitter(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* asked)
+  MicroEmitter(llvm::IRBuilder<>& builder, const MicroShape& shape, llvm::Value* prefetch_distance)
       : b_(builder),
         shape_(shape),
-        asked_(asked),
+        prefetch_distance_(prefetch_distance),
         vector_(llvm::FixedVectorType::get(shape.accumulator, shape.lanes)) {}
 
-  /// `accumulators` hold rows * vectors values, updated in place; `step` is the k relative to both pointers.
+  /// `accumulators` holds rows * vectors values and is updated in place; `step` is relative to both pointers.
   void step(llvm::Value* rows, llvm::Value* columns, int64_t step, std::vector<llvm::Value*>& accumulators) {
     if (shape_.channelwise) return step_channelwise(rows, columns, step, 1, accumulators);
     std::vector<llvm::Value*> column(shape_.vectors);
@@ -34,8 +34,8 @@ class MicroEmitter {
     }
   }
 
-  /// So many steps of k in one go. Rows that are neighbours read the same positions in turn: each is loaded once and goes into
-  /// every sum that takes it.
+  /// Emits `count` depth steps. In channelwise contractions, neighbouring rows read overlapping positions;
+  /// each position is loaded once and used in every sum that needs it.
   void steps(llvm::Value* rows, llvm::Value* columns, int64_t count,
              std::vector<llvm::Value*>& accumulators) {
     if (shape_.channelwise && shape_.row_step > 0 && shape_.row_stride % shape_.row_step == 0)
@@ -51,18 +51,20 @@ class MicroEmitter {
 
  private:
   llvm::Value* columns_at(llvm::Value* columns, int64_t step, int v) {
-    if (asked_ && v == 0) {
+    if (prefetch_distance_ && v == 0) {
       auto* place = at(shape_.column_type, columns, step * shape_.column_step);
-      KernelContext::prefetch(b_, b_.CreateGEP(b_.getInt8Ty(), place, asked_), false,
+      KernelContext::prefetch(b_, b_.CreateGEP(b_.getInt8Ty(), place, prefetch_distance_), false,
                               KernelContext::Level::second);
     }
-    if (shape_.ahead > 0) ask(columns, (step + shape_.ahead) * shape_.column_step, v);
+    if (shape_.ahead > 0) prefetch(columns, (step + shape_.ahead) * shape_.column_step, v);
     return load_columns(at(shape_.column_type, columns, step * shape_.column_step + v * shape_.lanes), v);
   }
-  /// For the vector's line, if it is the first one there. The last steps ask for what may lie beyond the operand, which does nothing.
-  void ask(llvm::Value* columns, int64_t element, int v) {
+  /// Prefetches the vector's cache line, once per line. The last steps prefetch past the operand, which is
+  /// harmless.
+  void prefetch(llvm::Value* columns, int64_t element, int v) {
     const int64_t bytes = static_cast<int64_t>(shape_.column_type->getScalarSizeInBits()) / 8,
                   first = v * shape_.lanes * bytes;
+    // An earlier vector of this step lies in the same line.
     if (first % cache_line >= shape_.lanes * bytes) return;
     auto* place =
         b_.CreateConstGEP1_64(shape_.column_type, columns, static_cast<uint64_t>(element + v * shape_.lanes));
@@ -75,7 +77,7 @@ class MicroEmitter {
   }
   void step_channelwise(llvm::Value* rows, llvm::Value* columns, int64_t first, int64_t count,
                         std::vector<llvm::Value*>& accumulators) {
-    const int64_t stride = count == 1 ? 1 : shape_.row_stride / shape_.row_step;  // in steps of k
+    const int64_t stride = count == 1 ? 1 : shape_.row_stride / shape_.row_step;  // in depth steps
     auto* type = llvm::FixedVectorType::get(shape_.row_type, shape_.lanes);
     for (int v = 0; v < shape_.vectors; ++v) {
       std::vector<llvm::Value*> column(static_cast<size_t>(count));
@@ -93,6 +95,8 @@ class MicroEmitter {
         for (int64_t r = 0; r < shape_.rows; ++r) product(r, 0, row_at(r, 0));
         continue;
       }
+      // Iterate over positions, so that the position's vector is loaded once for all (row, step) pairs that
+      // read it.
       for (int64_t position = 0; position < (shape_.rows - 1) * stride + count; ++position) {
         llvm::Value* row = nullptr;
         for (int64_t k = 0; k < count; ++k) {
@@ -122,7 +126,7 @@ class MicroEmitter {
 
   llvm::IRBuilder<>& b_;
   const MicroShape& shape_;
-  llvm::Value* const asked_;
+  llvm::Value* const prefetch_distance_;
   llvm::FixedVectorType* vector_;
 };
 
@@ -131,6 +135,7 @@ class MicroEmitter {
 llvm::Value* widen_float(llvm::IRBuilder<>& builder, llvm::Value* value, llvm::Type* accumulator) {
   auto* type = value->getType();
   if (type->isIntOrIntVectorTy(16)) {
+    // bf16 is the upper half of an f32.
     auto* bits = builder.CreateShl(builder.CreateZExt(value, type->getWithNewType(builder.getInt32Ty())), 16);
     value = builder.CreateBitCast(bits, type->getWithNewType(builder.getFloatTy()));
   }
@@ -145,41 +150,41 @@ llvm::Value* multiply_add(llvm::IRBuilder<>& builder, const MicroShape& shape, l
 
 namespace {
 
-/// The loops over k, each with all sums in registers.
+/// Emits the depth loops; all sums stay in registers.
 class DepthEmitter {
  public:
   DepthEmitter(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
-               llvm::Value* asked)
-      : builder_(builder), function_(function), shape_(shape), micro_(builder, shape, asked) {}
+               llvm::Value* prefetch_distance)
+      : builder_(builder), function_(function), shape_(shape), micro_(builder, shape, prefetch_distance) {}
 
   void emit(const MicroStart& start, std::vector<llvm::Value*>& sums) {
-    if (!start.turns) {
+    if (!start.trips) {
       emit(0, start.rows, start.columns, sums);
       return;
     }
-    turns(start.turns, shape_.loops[0].row_step, start.rows, start.columns, sums,
+    trips(start.trips, shape_.loops[0].row_step, start.rows, start.columns, sums,
           [&](llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& inner) {
             return emit(1, rows, columns, inner);
           });
   }
 
  private:
-  /// Emits the loops from `level` on; gives where the columns go on. `sums` are updated in place.
+  /// Emits the loops from `level` on and returns the advanced column pointer. `sums` is updated in place.
   llvm::Value* emit(size_t level, llvm::Value* row, llvm::Value* column, std::vector<llvm::Value*>& sums) {
     if (level < shape_.loops.size()) {
       const auto& loop = shape_.loops[level];
-      return turns(loop.turns, loop.row_step, row, column, sums,
+      return trips(loop.trips, loop.row_step, row, column, sums,
                    [&](llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& inner) {
                      return emit(level + 1, rows, columns, inner);
                    });
     }
-    // Enough work a turn to hide the loop's own, little enough to compile fast.
+    // Enough work per iteration to hide the loop overhead, but little enough to compile fast.
     const auto count = static_cast<int64_t>(sums.size());
     if (!shape_.loops.empty() && shape_.depth <= 8 && shape_.depth * count <= 128)
       return straight(shape_.depth, row, column, sums);
     const int64_t unroll = count >= 12 ? 1 : count >= 6 ? 2 : 4;
     const int64_t whole = shape_.depth / unroll;
-    column = turns(whole, unroll * shape_.row_step, row, column, sums,
+    column = trips(whole, unroll * shape_.row_step, row, column, sums,
                    [&](llvm::Value* rows, llvm::Value* columns, std::vector<llvm::Value*>& inner) {
                      return straight(unroll, rows, columns, inner);
                    });
@@ -194,25 +199,25 @@ class DepthEmitter {
   }
 
   template <class Body>
-  llvm::Value* turns(int64_t count, int64_t row_step, llvm::Value* row, llvm::Value* column,
+  llvm::Value* trips(int64_t count, int64_t row_step, llvm::Value* row, llvm::Value* column,
                      std::vector<llvm::Value*>& sums, Body&& body) {
     if (count == 0) return column;
     if (count == 1) return body(row, column, sums);
-    return turns(builder_.getInt64(count), row_step, row, column, sums, body);
+    return trips(builder_.getInt64(count), row_step, row, column, sums, body);
   }
 
-  /// One turn or more.
+  /// A loop of at least one iteration.
   template <class Body>
-  llvm::Value* turns(llvm::Value* count, int64_t row_step, llvm::Value* row, llvm::Value* column,
+  llvm::Value* trips(llvm::Value* count, int64_t row_step, llvm::Value* row, llvm::Value* column,
                      std::vector<llvm::Value*>& sums, Body&& body) {
     auto* before = builder_.GetInsertBlock();
     auto* loop = llvm::BasicBlock::Create(builder_.getContext(), "depth", function_);
     builder_.CreateBr(loop);
     builder_.SetInsertPoint(loop);
-    auto* turn = builder_.CreatePHI(builder_.getInt64Ty(), 2);
+    auto* trip = builder_.CreatePHI(builder_.getInt64Ty(), 2);
     auto* rows = builder_.CreatePHI(builder_.getPtrTy(), 2);
     auto* columns = builder_.CreatePHI(builder_.getPtrTy(), 2);
-    turn->addIncoming(count, before);
+    trip->addIncoming(count, before);
     rows->addIncoming(row, before);
     columns->addIncoming(column, before);
     std::vector<llvm::PHINode*> phis(sums.size());
@@ -223,10 +228,10 @@ class DepthEmitter {
     }
     auto* next_column = body(rows, columns, sums);
     auto* next_row = micro_.at(shape_.row_type, rows, row_step);
-    auto* next_turn = builder_.CreateSub(turn, builder_.getInt64(1));
+    auto* next_turn = builder_.CreateSub(trip, builder_.getInt64(1));
     auto* last = builder_.GetInsertBlock();
     for (size_t s = 0; s < sums.size(); ++s) phis[s]->addIncoming(sums[s], last);
-    turn->addIncoming(next_turn, last);
+    trip->addIncoming(next_turn, last);
     rows->addIncoming(next_row, last);
     columns->addIncoming(next_column, last);
     auto* done = llvm::BasicBlock::Create(builder_.getContext(), "done", function_);
@@ -257,16 +262,16 @@ llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, ll
   return function;
 }
 
-llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted, bool asks) {
+llvm::FunctionType* micro_type(llvm::LLVMContext& context, bool counted, bool prefetches) {
   std::vector<llvm::Type*> parameters(3, llvm::PointerType::get(context, 0));
-  parameters.insert(parameters.end(), size_t{counted} + size_t{asks}, llvm::Type::getInt64Ty(context));
+  parameters.insert(parameters.end(), size_t{counted} + size_t{prefetches}, llvm::Type::getInt64Ty(context));
   return llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
 }
 
 llvm::Function* micro_function(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                const llvm::AttributeList& attributes) {
-  auto* function =
-      micro_function(module, name, micro_type(module.getContext(), shape.counted, shape.asks), attributes);
+  auto* function = micro_function(
+      module, name, micro_type(module.getContext(), shape.counted, shape.prefetches), attributes);
   for (auto& argument : function->args())
     if (argument.getType()->isPointerTy()) argument.addAttr(llvm::Attribute::NoAlias);
   return function;
@@ -280,7 +285,7 @@ std::vector<llvm::Value*> zero_sums(const MicroShape& shape) {
 
 void add_products(llvm::IRBuilder<>& builder, llvm::Function* function, const MicroShape& shape,
                   const MicroStart& start, std::vector<llvm::Value*>& sums) {
-  DepthEmitter(builder, function, shape, start.asked).emit(start, sums);
+  DepthEmitter(builder, function, shape, start.prefetch_distance).emit(start, sums);
 }
 
 llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
@@ -290,7 +295,7 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
   auto* tile = function->getArg(2);
   const MicroStart start{function->getArg(0), function->getArg(1),
                          shape.counted ? function->getArg(3) : nullptr,
-                         shape.asks ? function->getArg(shape.counted ? 4 : 3) : nullptr};
+                         shape.prefetches ? function->getArg(shape.counted ? 4 : 3) : nullptr};
 
   auto* entry = llvm::BasicBlock::Create(context, "entry", function);
   llvm::IRBuilder<> builder(entry);

@@ -7,9 +7,8 @@
 
 namespace ferrite::emitter {
 
-ContractMicroKernels::ContractMicroKernels(KernelContext& context, const ContractPlan& plan,
-                                           ContractFinish& finish, int64_t row_row, int64_t column_step,
-                                           int64_t tile_stride)
+GemmMicroKernels::GemmMicroKernels(KernelContext& context, const GemmPlan& plan, GemmEpilogue& finish,
+                                   int64_t row_row, int64_t column_step, int64_t tile_stride)
     : context_(context),
       builder_(context.builder),
       plan_(plan),
@@ -21,8 +20,8 @@ ContractMicroKernels::ContractMicroKernels(KernelContext& context, const Contrac
   if (const int64_t rest = plan_.deep() ? plan_.depth.extent % plan_.depth_tile : 0) make(micro_[1], rest);
 }
 
-/// One for each combination of whole and last block of rows and panel of columns that occurs.
-void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
+/// One micro-kernel for each combination of full or last row block and full or last column panel that occurs.
+void GemmMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
   MicroShape shape;
   shape.lanes = plan_.lanes;
   shape.depth = depth;
@@ -49,8 +48,8 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
     shape.column_stride = plan_.column.stride;
   }
   shape.ahead = plan_.ahead;
-  shape.asks = plan_.asks_panels;
-  shape.asked_lines = lines_asked(plan_);
+  shape.prefetches = plan_.prefetches_panels;
+  shape.prefetched_lines = lines_prefetched(plan_);
   const auto attributes = micro_attributes(context_);
   const int64_t rest_rows = plan_.line_rows() % plan_.block_rows;
   const int64_t rest_columns = plan_.columns.extent % plan_.block_columns();
@@ -69,8 +68,11 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
       shape.tail_lanes = 0;
       if (last_columns) {
         shape.vectors = static_cast<int>((rest_columns + plan_.lanes - 1) / plan_.lanes);
+        // Packed panels are padded, so only columns read in place need a mask.
         if (plan_.column.access == Access::direct)
           shape.tail_lanes = static_cast<int>(rest_columns % plan_.lanes);
+        // Sums are stored to memory in whole vectors, so the padded edge can use the full panel's
+        // micro-kernel.
         const bool same =
             !finish_.in_registers() && shape.vectors == plan_.block_vectors && shape.tail_lanes == 0;
         if (same && micro_kernels[last_rows][0]) {
@@ -85,7 +87,7 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
                                     attributes);
         continue;
       }
-      const auto emit = plan_.matrix_tiles                  ? emit_tile_kernel
+      const auto emit = plan_.amx                           ? emit_amx_kernel
                         : plan_.dots > 0                    ? emit_dot_kernel
                         : plan_.whole_runs && !last_columns ? emit_run_kernel
                                                             : emit_micro_kernel;
@@ -93,8 +95,8 @@ void ContractMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
     }
 }
 
-/// How the micro-kernel walks the windows inside the copy of a task's lines.
-void ContractMicroKernels::walk_window(MicroShape& shape) const {
+/// Sets the loops with which the micro-kernel traverses the windows inside the copy of a task's lines.
+void GemmMicroKernels::walk_window(MicroShape& shape) const {
   const auto& window = *plan_.window;
   const int64_t line = window.across() * row_row_;
   shape.counted = window.skips_lines;
@@ -107,7 +109,8 @@ void ContractMicroKernels::walk_window(MicroShape& shape) const {
     shape.loops = {{window.line_taps, line}};
     shape.depth = window.place_taps;
     shape.row_step = row_row_;
-  } else if (plan_.matrix_tiles) {  // whose positions are whole tiles, one behind the other
+    // The channels of a position are whole AMX tiles, and adjacent positions are contiguous.
+  } else if (plan_.amx) {
     shape.loops = {{window.line_taps, line}};
     shape.depth = window.place_taps * window.channels;
     shape.row_step = 1;
@@ -118,7 +121,7 @@ void ContractMicroKernels::walk_window(MicroShape& shape) const {
   }
 }
 
-llvm::Value* ContractMicroKernels::at(llvm::Value* row, llvm::Value* column, llvm::Value* depth_from) {
+llvm::Value* GemmMicroKernels::at(llvm::Value* row, llvm::Value* column, llvm::Value* depth_from) {
   auto among = [&](llvm::Value* whole, llvm::Value* last, llvm::Value* position, int64_t size,
                    int64_t extent) {
     if (whole == last || !last) return whole;
@@ -126,6 +129,7 @@ llvm::Value* ContractMicroKernels::at(llvm::Value* row, llvm::Value* column, llv
     auto* fits = builder_.CreateICmpSLE(position, context_.i64(extent - size));
     return builder_.CreateSelect(fits, whole, last);
   };
+  // Row blocks do not cross lines of windows, so the position in the line decides.
   auto* place = plan_.window ? builder_.CreateURem(row, context_.i64(plan_.line_rows())) : row;
   auto by_rows = [&](const MicroKernels& micro, int last_columns) {
     return among(micro[0][last_columns], micro[1][last_columns], place, plan_.block_rows, plan_.line_rows());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The micro-kernels of a planned contraction: for whole register blocks, and for those at the edges of rows, columns and depth.
+// The micro-kernels of a planned contraction: for full register blocks, and for those at the edges of rows,
+// columns and depth.
 #pragma once
 
 #include "backends/llvm/cpu/gemm/micro.h"
@@ -7,16 +8,18 @@
 
 namespace ferrite::emitter {
 
-class ContractFinish;
+class GemmEpilogue;
 
-class ContractMicroKernels {
+class GemmMicroKernels {
  public:
-  /// Emits them. Keeps references. In elements: `row_row` from one outer coordinate of a packed block of rows to the next, `column_step`
-  /// of the columns from k to k + 1, `tile_stride` from one row of the sums to the next.
-  ContractMicroKernels(KernelContext& context, const ContractPlan& plan, ContractFinish& finish,
-                       int64_t row_row, int64_t column_step, int64_t tile_stride);
+  /// Emits the micro-kernels. Keeps references. Distances in elements: `row_row` from one outer coordinate of
+  /// a packed row block to the next, `column_step` from the columns at k to those at k + 1, `tile_stride`
+  /// from one row of sums to the next.
+  GemmMicroKernels(KernelContext& context, const GemmPlan& plan, GemmEpilogue& finish, int64_t row_row,
+                   int64_t column_step, int64_t tile_stride);
 
-  /// The one for the block at (row, column) and the pass from `depth_from` on, chosen by what is left.
+  /// The micro-kernel for the register block at (row, column) and the pass from `depth_from` on, selected by
+  /// the remaining rows, columns and depth.
   llvm::Value* at(llvm::Value* row, llvm::Value* column, llvm::Value* depth_from);
 
  private:
@@ -27,10 +30,10 @@ class ContractMicroKernels {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  const ContractPlan& plan_;
-  ContractFinish& finish_;
+  const GemmPlan& plan_;
+  GemmEpilogue& finish_;
   int64_t row_row_, column_step_, tile_stride_;
-  MicroKernels micro_[2] = {};  // of a whole pass over the depth, and of what is left for the last
+  MicroKernels micro_[2] = {};  // for a full pass over the depth, and for a shorter last pass
 };
 
 }  // namespace ferrite::emitter

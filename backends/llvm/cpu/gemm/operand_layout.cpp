@@ -10,9 +10,9 @@
 namespace ferrite::emitter {
 namespace {
 
-/// The packed coordinates in place of the variables, columns past the last one included: whatever those hold
-/// is never stored.
-OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& statement, index::Pool& pool,
+/// Expresses the operand's index in packed coordinates. It also covers the padding columns of the last panel;
+/// their values are never stored.
+OperandLayout layout_of(const GemmPlan& plan, const loop::Statement& statement, index::Pool& pool,
                         bool columns) {
   const auto& operand = columns ? plan.column : plan.row;
   OperandLayout layout;
@@ -35,7 +35,7 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
   auto step = pool.symbol(packed[2]);
   if (sums)
     step = pool.add(pool.mul(pool.symbol(packed[5]), plan.window->channels), pool.symbol(packed[3]));
-  else if (columns && plan.matrix_tiles)
+  else if (columns && plan.amx)
     step = pool.add(pool.mul(step, 2), pool.symbol(packed[4]));
   expand_axis(pool, plan.depth, step, replacements);
   if (columns && !plan.in_lines) {
@@ -46,7 +46,7 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
     expand_axis(pool, columns ? plan.columns : plan.rows, pool.symbol(packed[1]), replacements);
   }
 
-  // A pool of the packed coordinates alone: its symbol k is coordinate k.
+  // A pool of the packed coordinates alone, in which symbol k is coordinate k.
   index::Pool fresh;
   for (int64_t dim : extents) fresh.new_symbol({0, dim > 0 ? dim - 1 : 0});
   std::vector<index::Expr> logical;
@@ -63,15 +63,16 @@ OperandLayout layout_of(const ContractPlan& plan, const loop::Statement& stateme
   return layout;
 }
 
-/// The blocks that are worth a trial beside the chosen one: the few of the least time, and the best of each width.
-std::vector<ContractPlan::Block> other_blocks(const ContractPlan& plan) {
+/// Register blocks worth measuring besides the chosen one: the few with the least estimated time, and the
+/// best one of each width.
+std::vector<GemmPlan::Block> other_blocks(const GemmPlan& plan) {
   constexpr size_t most = 7, fastest = 3;
   auto sorted = plan.blocks;
-  std::ranges::stable_sort(sorted, {}, &ContractPlan::Block::time);
+  std::ranges::stable_sort(sorted, {}, &GemmPlan::Block::time);
   std::erase_if(sorted, [&](const auto& block) {
     return block.rows == plan.block_rows && block.vectors == plan.block_vectors;
   });
-  std::vector<ContractPlan::Block> result;
+  std::vector<GemmPlan::Block> result;
   std::vector<int> widths{plan.block_vectors};
   for (const auto& block : sorted) {
     const bool wider = std::ranges::find(widths, block.vectors) == widths.end();
@@ -85,19 +86,18 @@ std::vector<ContractPlan::Block> other_blocks(const ContractPlan& plan) {
 
 }  // namespace
 
-std::vector<int64_t> packed_dims(const ContractPlan& plan, bool columns) {
+std::vector<int64_t> packed_dims(const GemmPlan& plan, bool columns) {
   if (!columns) return {plan.row.batch.extent, plan.rows.extent, plan.depth.extent};
   if (plan.in_lines) return {plan.column.batch.extent, plan.columns.extent, plan.depth.extent};
   const int64_t panels = ceil_div(plan.columns.extent, plan.block_columns());
-  if (plan.matrix_tiles)
-    return {plan.column.batch.extent, panels, plan.depth.extent / 2, plan.block_columns(), 2};
+  if (plan.amx) return {plan.column.batch.extent, panels, plan.depth.extent / 2, plan.block_columns(), 2};
   if (plan.winograd)
     return {plan.column.batch.extent, panels, int64_t{winograd_products}, plan.window->channels,
             plan.block_columns()};
   return {plan.column.batch.extent, panels, plan.depth.extent, plan.block_columns()};
 }
 
-std::vector<OperandLayout> layouts_of(const ContractPlan& plan, const loop::Statement& statement,
+std::vector<OperandLayout> layouts_of(const GemmPlan& plan, const loop::Statement& statement,
                                       index::Pool& pool) {
   std::vector<OperandLayout> layouts;
   for (bool columns : {false, true})
@@ -106,18 +106,18 @@ std::vector<OperandLayout> layouts_of(const ContractPlan& plan, const loop::Stat
   return layouts;
 }
 
-std::vector<ContractOption> contract_options(const Target& target, const loop::Kernel& kernel,
-                                             bool winograd) {
+std::vector<GemmOption> gemm_options(const Target& target, const loop::Kernel& kernel, bool winograd) {
   auto copy = kernel;
-  auto plan = plan_contract(target, copy, true);
-  std::vector<ContractOption> options;
+  auto plan = plan_gemm(target, copy, true);
+  std::vector<GemmOption> options;
   if (!plan) return options;
   options.push_back({{}, 1, layouts_of(*plan, kernel.statements[0], copy.pool)});
   double own = 0;
   for (const auto& block : plan->blocks)
     if (block.rows == plan->block_rows && block.vectors == plan->block_vectors) own = block.time;
   const auto others = other_blocks(*plan);
-  // Tasks are no part of a layout. How many are best depends on the machine's load: nothing that an estimate knows.
+  // The number of tasks does not affect the layout. The best number depends on the machine's load, which the
+  // cost model does not know: rank both variants just after the default.
   constexpr double unknown = 1.02;
   for (const int tasks : {-1, 1}) options.push_back({{0, 0, tasks}, unknown, options[0].layouts});
   for (const auto& block : others) {
@@ -128,9 +128,9 @@ std::vector<ContractOption> contract_options(const Target& target, const loop::K
                        layouts_of(*plan, kernel.statements[0], copy.pool)});
   }
   if (!winograd) return options;
-  const ContractConfig config{.winograd = true};
+  const GemmConfig config{.winograd = true};
   auto tiled = kernel;
-  if (const auto other = plan_contract(target, tiled, true, config))
+  if (const auto other = plan_gemm(target, tiled, true, config))
     options.push_back(
         {config, other->cycles / plan->cycles, layouts_of(*other, kernel.statements[0], tiled.pool)});
   return options;

@@ -10,7 +10,7 @@
 namespace ferrite::emitter {
 namespace {
 
-/// Whether every index that the statement keeps moves evenly along the flat coordinate of the axis.
+/// Whether every index in the statement is affine in the flat coordinate of the axis.
 bool is_even(const loop::Statement& statement, index::Pool& pool, index::Symbol symbol) {
   for (const auto& op : statement.ops)
     for (auto expr : op.index)
@@ -18,15 +18,15 @@ bool is_even(const loop::Statement& statement, index::Pool& pool, index::Symbol 
   return true;
 }
 
-loop::Statement pack_statement(const ContractPlan& plan, const Operand& operand, index::Pool& pool) {
+loop::Statement pack_statement(const GemmPlan& plan, const Operand& operand, index::Pool& pool) {
   const std::array roots{operand.value};
   auto kept = keep_operations(plan.statement, needed_operations(plan.statement, pool, roots), false);
   kept.reductions.clear();
   return kept;
 }
 
-/// The statement, and the inner axis as segments and the variable that vectors run along: the whole axis
-/// when the statement moves evenly along it, else its last variable.
+/// Splits the inner axis into segments and the variable that vectors run along: the whole axis if the
+/// statement is affine in it, else its last variable.
 loop::Statement split_inner(loop::Statement statement, index::Pool& pool, const Axis& inner,
                             std::vector<loop::Var>& segments, loop::Var& along) {
   along = {inner.symbol, inner.extent, loop::VarKind::parallel};
@@ -44,8 +44,8 @@ loop::Statement split_inner(loop::Statement statement, index::Pool& pool, const 
   return statement;
 }
 
-/// What makes the operand, by the flat coordinates of the columns and the depth.
-loop::Statement flat_statement(const ContractPlan& plan, const Operand& operand, index::Pool& pool) {
+/// The statement that computes the operand, over the flat coordinates of columns and depth.
+loop::Statement flat_statement(const GemmPlan& plan, const Operand& operand, index::Pool& pool) {
   auto statement = pack_statement(plan, operand, pool);
   Replacements replacements;
   for (const auto* axis : {&plan.columns, &plan.depth})
@@ -57,8 +57,8 @@ loop::Statement flat_statement(const ContractPlan& plan, const Operand& operand,
   return statement;
 }
 
-/// Calls `body` with the first element of each vector of [from, to), ascending, and with the lanes that exist: null for all of
-/// them. Only the last vector is masked, unless all are known to be `whole`.
+/// Calls `body` for each vector of [from, to), in ascending order, with its first element and its mask of
+/// valid lanes (null: all). Only the last vector is masked, and none if all are known to be `whole`.
 void each_vector(KernelContext& context, llvm::Value* from, llvm::Value* to, unsigned lanes, bool whole,
                  const llvm::Twine& name, const std::function<void(llvm::Value*, llvm::Value*)>& body) {
   auto& builder = context.builder;
@@ -73,13 +73,13 @@ void each_vector(KernelContext& context, llvm::Value* from, llvm::Value* to, uns
 
 }  // namespace
 
-BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand,
+BlockPacker::BlockPacker(KernelContext& context, const GemmPlan& plan, const Operand& operand,
                          const Axis& outer, const Axis& inner)
     : BlockPacker(context, plan, pack_statement(plan, operand, context.kernel.pool),
                   operand.dtype == plan.accumulator ? operand.value : operand.load, operand.dtype, outer,
                   inner) {}
 
-BlockPacker::BlockPacker(KernelContext& context, const ContractPlan& plan, const loop::Statement& statement,
+BlockPacker::BlockPacker(KernelContext& context, const GemmPlan& plan, const loop::Statement& statement,
                          loop::OpId value, DType dtype, const Axis& outer, const Axis& inner)
     : context_(context),
       plan_(plan),
@@ -106,8 +106,9 @@ void store_zeros(KernelContext& context, llvm::Type* element, int lanes, llvm::V
   });
 }
 
-/// Calls `chunk` at each vector of the block's inner elements, ascending, with its position in a packed row:
-/// a vector may write past the end of its segment, and the next one then writes over that.
+/// Calls `chunk` at each vector of the block's inner elements, in ascending order, with its position in a
+/// packed row. A vector may write past the end of its segment; the next one overwrites those elements, so the
+/// order matters.
 void BlockPacker::each_chunk(Point& point, const PackedBlock& block, const Chunk& chunk) {
   auto& builder = context_.builder;
   point.vector = along_.symbol;
@@ -140,7 +141,7 @@ void BlockPacker::each_chunk(Point& point, const PackedBlock& block, const Chunk
   });
 }
 
-/// Calls `body` at each flat coordinate of the whole outer axis, one loop a variable.
+/// Calls `body` at each flat coordinate of the outer axis, with one loop per variable.
 void BlockPacker::each_outer(Point& point, size_t var, llvm::Value* flat,
                              const std::function<void(llvm::Value*)>& body) {
   if (var == outer_.vars.size()) return body(flat);
@@ -171,7 +172,7 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
   const auto* count = llvm::dyn_cast<llvm::ConstantInt>(block.outer_count);
   const bool plain = even() && outer_.vars.size() == 1;
   if (!plain && count && count->getSExtValue() == outer_.extent) {
-    // Down the whole outer axis for each vector: where the vector lies is worked out once for all of it.
+    // Iterate over the outer axis inside: the address computation for a vector is then shared by all of it.
     each_chunk(point, block, [&](Point& at, llvm::Value* column) {
       each_outer(at, 0, context_.i64(0), [&](llvm::Value* outer) { pack_chunk(at, block, outer, column); });
     });
@@ -181,6 +182,7 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
       each_chunk(point, block, [&](Point& at, llvm::Value* column) { pack_chunk(at, block, outer, column); });
     });
   }
+  // The micro-kernel multiplies whole vectors: clear the lanes after the last column.
   if (!block.pad) return;
   auto* type = context_.storage_type(dtype_);
   auto* zero =
@@ -192,7 +194,7 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
   });
 }
 
-TransposePacker::TransposePacker(KernelContext& context, const ContractPlan& plan)
+TransposePacker::TransposePacker(KernelContext& context, const GemmPlan& plan)
     : context_(context),
       plan_(plan),
       statement_(flat_statement(plan, plan.column, context.kernel.pool)),
@@ -208,6 +210,7 @@ void TransposePacker::emit(llvm::Value* batch, const PackedBlock& block) {
   point.vector = plan_.depth.symbol;
   point.lanes = lanes;
   context_.loop(context_.i64(0), block.inner_count, lanes, "transpose", [&](llvm::Value* column) {
+    // Columns past the edge repeat the last one; their sums are never stored.
     auto* last = builder.CreateSub(block.inner_count, context_.i64(1));
     std::vector<llvm::Value*> columns(lanes);
     for (unsigned l = 0; l < lanes; ++l)

@@ -9,8 +9,9 @@
 
 namespace ferrite::emitter {
 
-/// Where a block of an operand is packed to: element (outer, inner) at data[outer * row + inner], as its
-/// packer says. Whole vectors are written: each row has room for one vector more than its elements.
+/// Destination of a packed operand block: element (outer, inner) is at data[outer * row + inner], unless the
+/// packer says otherwise. Packers write whole vectors, so each row has room for one vector more than its
+/// elements.
 struct PackedBlock {
   llvm::Value* data = nullptr;
   int64_t row = 0;
@@ -21,27 +22,27 @@ struct PackedBlock {
   bool pad = false;  ///< the vector after the last inner element is zeroed
 };
 
-/// Gives the point each of the variables by their flat coordinate, the last of which varies fastest.
+/// Binds each variable in the point, from the flat coordinate; the last variable varies fastest.
 void decode(KernelContext& context, Point& point, std::span<const loop::Var> vars, llvm::Value* flat);
 
-/// Zeroes `count` elements from `data` on, whole vectors of them.
+/// Zeroes `count` elements from `data` on, rounded up to whole vectors.
 void store_zeros(KernelContext& context, llvm::Type* element, int lanes, llvm::Value* data,
                  llvm::Value* count);
 
-/// Packs blocks of an operand whatever its index map is: convolution windows with their padding, gathered or
-/// computed operands, transposed ones. Vectors run along the inner axis.
+/// Packs blocks of an operand with any index map: convolution windows with padding, gathered or computed
+/// operands, transposed ones. Vectors run along the inner axis.
 class BlockPacker {
  public:
-  BlockPacker(KernelContext& context, const ContractPlan& plan, const Operand& operand, const Axis& outer,
+  BlockPacker(KernelContext& context, const GemmPlan& plan, const Operand& operand, const Axis& outer,
               const Axis& inner);
-  /// The value of operation `value` of a statement of the batch variables and the two axes, as `dtype`: that of the sums, or that which
-  /// the operation, a load, has in memory.
-  BlockPacker(KernelContext& context, const ContractPlan& plan, const loop::Statement& statement,
+  /// Packs the value of operation `value` of a statement over the batch variables and the two axes. `dtype`:
+  /// the type of the sums, or the type that the operation, then a load, has in memory.
+  BlockPacker(KernelContext& context, const GemmPlan& plan, const loop::Statement& statement,
               loop::OpId value, DType dtype, const Axis& outer, const Axis& inner);
 
   /// Emits the packing of one block of batch entry `batch`.
   void emit(llvm::Value* batch, const PackedBlock& block);
-  /// Whether vectors run along the whole inner axis, and not along pieces of it.
+  /// Whether vectors cover the inner axis as a whole, rather than segments of it.
   bool even() const { return segments_.empty(); }
 
  private:
@@ -52,24 +53,26 @@ class BlockPacker {
   void pack_chunk(const Point& point, const PackedBlock& block, llvm::Value* outer, llvm::Value* column);
 
   KernelContext& context_;
-  const ContractPlan& plan_;
+  const GemmPlan& plan_;
   loop::OpId value_;
   DType dtype_;
   const Axis &outer_, &inner_;
-  std::vector<loop::Var> segments_;  // of the inner axis, all but the one that vectors run along
+  std::vector<loop::Var> segments_;  // variables of the inner axis, but for that along which vectors run
   loop::Var along_;
   loop::Statement statement_;
   BodyEmitter body_;
 };
 
-/// Copies positions of a window that has a region: those inside of it vector by vector, zeros for the others.
+/// Copies positions of a window that has a region: positions inside the region vector by vector, zeros
+/// elsewhere.
 class WindowPacker {
  public:
   /// Keeps references; the plan has a window with a region.
-  WindowPacker(KernelContext& context, const ContractPlan& plan);
+  WindowPacker(KernelContext& context, const GemmPlan& plan);
 
-  /// Emits the copy of the lines of positions [y_from, y_to) of batch entry `batch` to `data`, rows of `pitch` elements of the
-  /// plan's rows: one for each position, or planar for each channel of a line. `channels`: how many from `channel` on; null: all, from 0 on.
+  /// Emits the copy of the position lines [y_from, y_to) of batch entry `batch` to `data`. Each row has
+  /// `pitch` elements of the plan's row type: one row per position, or, if planar, one per channel of a line.
+  /// `channels`: the number of channels from `channel` on; null: all, from 0 on.
   void emit(llvm::Value* batch, llvm::Value* data, int64_t pitch, llvm::Value* y_from, llvm::Value* y_to,
             llvm::Value* channel, llvm::Value* channels);
 
@@ -81,7 +84,7 @@ class WindowPacker {
   llvm::Value* at(llvm::Value* data, llvm::Value* element);
 
   KernelContext& context_;
-  const ContractPlan& plan_;
+  const GemmPlan& plan_;
   const Window& window_;
   BodyEmitter body_;
   llvm::Type* element_;
@@ -89,20 +92,20 @@ class WindowPacker {
   int64_t pitch_ = 0;
 };
 
-/// Packs blocks of columns that are contiguous along the depth, or are computed of what is: square blocks are made with vectors
-/// along the depth, transposed round in registers and stored.
+/// Packs columns that are contiguous along the depth, or computed from operands that are. It computes square
+/// blocks with vectors along the depth, transposes them in registers, and stores them.
 class TransposePacker {
  public:
   /// Keeps references.
-  TransposePacker(KernelContext& context, const ContractPlan& plan);
+  TransposePacker(KernelContext& context, const GemmPlan& plan);
 
-  /// Emits the packing of one block of batch entry `batch`: whole vectors of columns, and depths up to the next multiple of the
-  /// lanes.
+  /// Emits the packing of one block of batch entry `batch`: whole vectors of columns, with the depth rounded
+  /// up to a multiple of the lanes.
   void emit(llvm::Value* batch, const PackedBlock& block);
 
  private:
   KernelContext& context_;
-  const ContractPlan& plan_;
+  const GemmPlan& plan_;
   loop::Statement statement_;
   BodyEmitter body_;
 };

@@ -16,20 +16,20 @@ namespace {
 
 using loop::none;
 
-/// Finds the plan step by step; each step returns false when the kernel is not ours.
+/// Builds the plan step by step; a step returns false if the emitter does not handle the kernel.
 class Planner {
  public:
-  Planner(const Target& target, loop::Kernel& kernel, bool assume_packed, const ContractConfig& config)
+  Planner(const Target& target, loop::Kernel& kernel, bool assume_packed, const GemmConfig& config)
       : target_(target),
         kernel_(kernel),
         pool_(kernel.pool),
         assume_packed_(assume_packed),
         config_(config) {}
 
-  std::optional<ContractPlan> plan() { return merge() ? finish_plan() : std::nullopt; }
+  std::optional<GemmPlan> plan() { return merge() ? finish_plan() : std::nullopt; }
 
-  /// Of a grid, whose blocks go over all rows and columns.
-  std::optional<ContractPlan> plan_of_grid() {
+  /// The plan for a GPU, whose blocks cover all rows and columns.
+  std::optional<GemmPlan> plan_of_grid() {
     windows_ = false;
     if (!merge() || !find_product() || !find_stores() || !classify()) return std::nullopt;
     if (sides_[0].vars.empty() || sides_[1].vars.empty()) return std::nullopt;
@@ -53,8 +53,8 @@ class Planner {
     return std::move(plan_);
   }
 
-  /// Of one statement inside the loops that it shares with others.
-  std::optional<ContractPlan> plan_inside(size_t statement) {
+  /// The plan of one statement that shares loops with others.
+  std::optional<GemmPlan> plan_inside(size_t statement) {
     plan_.statement = kernel_.statements[statement];
     if (plan_.statement.kind != FE_STATEMENT_CONTRACT || plan_.statement.reductions.size() != 1 ||
         !plan_.statement.carries.empty())
@@ -73,13 +73,13 @@ class Planner {
     return true;
   }
 
-  std::optional<ContractPlan> finish_plan() {
+  std::optional<GemmPlan> finish_plan() {
     if (!find_product() || !find_stores() || !classify()) return std::nullopt;
     make_axes();
     if (!reach_rows() || !reach_columns()) return std::nullopt;
     if (config_.winograd && !(plan_.winograd = find_winograd(plan_))) return std::nullopt;
-    plan_.matrix_tiles = has_matrix_tiles();
-    if (plan_.matrix_tiles)
+    plan_.amx = uses_amx();
+    if (plan_.amx)
       plan_.row.dtype = bf16;
     else if (plan_.dots == 0)
       widen();
@@ -97,7 +97,7 @@ class Planner {
 
   const loop::BodyOp& op(loop::OpId id) const { return plan_.statement.ops[id]; }
 
-  /// The element is a product of two float values whose sum is kept in f32 or f64.
+  /// The reduced element must be a product of two floats that is summed in f32 or f64.
   bool find_product() {
     const auto& reduction = plan_.statement.reductions[0];
     if (reduction.kind != FE_REDUCE_SUM || reduction.element == none) return false;
@@ -120,7 +120,7 @@ class Planner {
     return true;
   }
 
-  /// The load that `value` is when only casts to wider floats lie between and nothing masks it.
+  /// The unmasked load that `value` is, apart from casts to wider floats.
   loop::OpId plain_load(loop::OpId value) const {
     while (op(value).is_prim() && op(value).prim() == Prim::cast_) {
       if (!widens_float(plan_.statement, op(value))) return none;
@@ -132,7 +132,7 @@ class Planner {
     return load.code == FE_OP_LOAD && load.a == none && known ? value : none;
   }
 
-  /// Everything that is stored follows the reduction.
+  /// Every stored value must depend on the reduction variables only through the sum.
   bool find_stores() {
     const auto& stores = plan_.statement.stores;
     if (stores.empty()) return false;
@@ -176,14 +176,14 @@ class Planner {
     return true;
   }
 
-  /// Whether it is a shared loop, but for the last.
+  /// Whether it is a shared loop other than the last.
   bool is_pinned(const loop::Var& var) const {
     return shared_ > 0 && std::ranges::find(plan_.statement.vars, var.symbol, &loop::Var::symbol) -
                                   plan_.statement.vars.begin() <
                               shared_ - 1;
   }
 
-  /// The rows are the last of the shared loops, the columns what is the statement's own.
+  /// The rows are the last shared loop, the columns the statement's own loops.
   bool take_shared_rows() {
     const auto row = plan_.statement.vars[static_cast<size_t>(shared_ - 1)].symbol;
     const auto is_row = [&](const Side& side) { return side.vars.size() == 1 && side.vars[0].symbol == row; };
@@ -191,8 +191,8 @@ class Planner {
     return is_row(sides_[0]) && !sides_[1].vars.empty();
   }
 
-  /// A channelwise contraction: windows over one operand, and the variable along which the output is contiguous is common to
-  /// both. It then takes the place of the columns.
+  /// Channelwise contraction: one operand has windows, and both depend on the variable along which the output
+  /// is contiguous. That variable then takes the role of the columns.
   bool find_channel() {
     if (sides_[0].vars.empty() == sides_[1].vars.empty()) return false;
     const auto channel = std::ranges::find_if(
@@ -209,7 +209,7 @@ class Planner {
     return true;
   }
 
-  /// Puts the variable that moves the first store least last.
+  /// Sorts the variables by their stride in the first store, the smallest stride last.
   void sort_by_store(std::vector<loop::Var>& vars) const {
     for (const auto& var : vars)
       if (!pool_.coefficient(store_address(), var.symbol)) return;
@@ -219,7 +219,7 @@ class Planner {
     });
   }
 
-  /// Brings the depth into the order of memory: of the rows, where these are no constant, which can be packed.
+  /// Sorts the depth by memory order: that of the rows, unless they are a constant, which can be packed.
   void sort_depth() {
     const auto is_variable = [&](const Operand& operand) {
       const auto load = largest_load(operand);
@@ -233,7 +233,7 @@ class Planner {
                              [&](const loop::Var& var) { return std::abs(*step(var)); });
   }
 
-  /// The columns are the side along which the output is contiguous.
+  /// The side along which the output is contiguous provides the columns.
   bool second_has_columns() const {
     if (sides_[0].vars.empty() || sides_[1].vars.empty()) return !sides_[1].vars.empty();
     auto contiguous = [&](const Side& side) {
@@ -274,7 +274,7 @@ class Planner {
     vars.erase(vars.begin(), vars.begin() + static_cast<std::ptrdiff_t>(start));
   }
 
-  /// The first variable from which on the columns of one vector are stored evenly spaced.
+  /// The first variable from which on the columns of a vector are stored with a constant stride.
   size_t column_start(const std::vector<loop::Var>& vars) {
     for (size_t start = 0; start + 1 < vars.size(); ++start) {
       std::span suffix(vars.begin() + static_cast<std::ptrdiff_t>(start), vars.end());
@@ -291,8 +291,8 @@ class Planner {
     return vars.empty() ? 0 : vars.size() - 1;
   }
 
-  /// The first variable from which on the rows, and each row's depth, are evenly spaced in memory, if enough
-  /// rows remain; else all are kept.
+  /// The first variable from which on the rows, and each row's depth, have constant strides, if enough rows
+  /// remain; else 0.
   size_t row_start(const std::vector<loop::Var>& vars) {
     if (sides_[0].operand.load == none) return 0;
     const auto& load = op(sides_[0].operand.load);
@@ -315,7 +315,7 @@ class Planner {
     return extent;
   }
 
-  /// A constant that is, or may be, packed: one that nothing else of the kernel reads, since the packed form serves this alone.
+  /// Whether the operand is a constant that can be packed: no other load may read it.
   bool is_constant(const Operand& operand) const {
     if (operand.load == none) return false;
     const auto id = op(operand.load).buffer;
@@ -331,7 +331,7 @@ class Planner {
     return operand.load != none && kernel_.buffers[op(operand.load).buffer].packing.has_value();
   }
 
-  /// The address by flat coordinates and how it moves along `across` and the depth; false when unevenly.
+  /// Finds the address by flat coordinates and its strides along `across` and depth; false if not constant.
   bool find_strides(Operand& operand, const Axis& across) {
     if (operand.load == none || is_packed(operand)) return false;
     Replacements replacements;
@@ -365,7 +365,7 @@ class Planner {
     operand.batch_number = pool_.substitute(number, replacements);
   }
 
-  /// Makes the load of a constant that is packed in lines one of a buffer of one dim.
+  /// Turns the load of a constant with the layout of rows into a load of a one-dimensional buffer.
   void read_lines(const Operand& operand, const Axis& across) {
     auto& load = plan_.statement.ops[operand.load];
     const auto line = pool_.add(pool_.mul(operand.batch_number, across.extent), pool_.symbol(across.symbol));
@@ -390,7 +390,7 @@ class Planner {
       row.stride = plan_.depth.extent;
       row.step = 1;
     } else if (row.load == none && plan_.columns.extent == 1) {
-      return false;  // one column gives nothing to repay the packing
+      return false;  // packing does not pay for a single column
     } else {
       pack_rows();
     }
@@ -406,10 +406,10 @@ class Planner {
                        (!across || plan_.depth.vars.back().extent >= plan_.rows.vars.back().extent);
   }
 
-  /// What is read in place and narrower than the sums is widened once, and not again for each block of the other side: an element
-  /// that is multiplied with a vector would take several instructions instead of one.
+  /// Packs operands that are read in place and narrower than the sums. They are then widened once, not again
+  /// for each block of the other side, which takes several instructions per element.
   void widen() {
-    constexpr int64_t repays_rows = 32, repays_columns = 64;  // columns, rows
+    constexpr int64_t repays_rows = 32, repays_columns = 64;  // columns and rows from which on this pays
     const auto is_narrow = [&](const Operand& operand) {
       return operand.access == Access::direct && bits_of(operand.dtype) < bits_of(plan_.accumulator);
     };
@@ -421,7 +421,7 @@ class Planner {
     }
   }
 
-  /// Whether neighbours along the axis' last variable are neighbours in memory, where most of what the operand is computed of lies.
+  /// Whether the operand's largest load is contiguous along the last variable of the axis.
   bool moves_by_one(const Operand& operand, const Axis& axis) const {
     const auto load = largest_load(operand);
     return load != none && !axis.vars.empty() && op(load).index.size() == 1 &&
@@ -438,8 +438,8 @@ class Planner {
     return found;
   }
 
-  /// Whether rows lie whole pages apart, so that a block's lines meet in one set of the first-level cache, which holds fewer of them: each
-  /// element then comes from the second-level cache. A copy repays itself over many columns.
+  /// Whether rows are whole pages apart. The lines of a register block then map to one set of the first-level
+  /// cache and evict each other. A packed copy pays only for many columns.
   bool meet(const Operand& row) const {
     constexpr int64_t repays_rows = 32, repays = 1024;
     const int64_t stride = row.stride * bits_of(op(row.load).dtype) / 8;
@@ -447,8 +447,8 @@ class Planner {
            plan_.columns.extent >= repays && plan_.depth.extent > plan_.lanes;
   }
 
-  /// Whether the steps of an operand lie so far apart that reading it in place, again for every block of the other side, costs
-  /// more than a packed copy: each step is a line, and soon a page, of its own, and all of them are too many for the cache.
+  /// Whether depth steps are so far apart that reading in place, once per block of the other side, costs more
+  /// than a packed copy: each step is in another line, or page, and all lines exceed the cache.
   bool apart(const Operand& operand, int64_t others) const {
     constexpr int64_t repays = 32;
     return others >= repays && is_far(operand);
@@ -471,7 +471,7 @@ class Planner {
     } else if (even && column.step == 1 && makes_dots()) {
       use_dots();
     } else {
-      // One row gives nothing to repay the packing; a plain reduction reads each element once.
+      // Packing does not pay for a single row; a plain reduction reads each element once.
       if (plan_.rows.extent == 1) return false;
       column.access = Access::block;
       column.transposed = even ? column.step == 1
@@ -482,14 +482,14 @@ class Planner {
     return true;
   }
 
-  /// Whether both sides are contiguous along a depth that is long enough for a sum over the lanes of a vector at its end, and the rows so
-  /// few that turning the columns round would not repay.
+  /// Whether both sides are contiguous along a depth that is long enough to amortise the final sum over
+  /// lanes, and the rows are too few to amortise transposing the columns.
   bool makes_dots() const {
     constexpr int64_t least_vectors = 4, repays = 32;
     const auto& row = plan_.row;
     const bool along =
         row.access == Access::block ? row.depth_inside : row.access != Access::window && row.step == 1;
-    // Few columns of a long depth would leave workers idle: other ways divide the depth.
+    // Few columns of a long depth leave workers idle; other plans divide the depth.
     constexpr int64_t least_tasks = 8, long_sums = 1 << 18;
     const int64_t panels = plan_.batch.extent * ceil_div(plan_.columns.extent, plan_.lanes);
     const bool busy = panels >= least_tasks || panels * plan_.lanes * plan_.depth.extent < long_sums;
@@ -505,26 +505,27 @@ class Planner {
     const int64_t rows = plan_.rows.extent, lanes = plan_.lanes;
     plan_.block_rows = static_cast<int>(ceil_div(rows, ceil_div(rows, most_rows)));
     plan_.block_vectors = 1;
-    // Half of the registers are sums.
+    // Half of the registers hold sums.
     const int64_t sums = target_.vector_registers / 2;
     plan_.dots = static_cast<int>(std::bit_floor(
         static_cast<uint64_t>(std::clamp<int64_t>(sums / plan_.block_rows, 1, std::min(most_dots, lanes)))));
-    // What is read once, and from memory, is asked for: by one row a few lines ahead, by several about as far as a page has more of.
+    // Prefetch columns that are read once from memory: a few lines ahead for one row, about a page for
+    // several.
     constexpr int64_t bytes_ahead = 1024, bytes_ahead_of_several = 4096;
     const int64_t bytes = bits_of(column.dtype) / 8;
     if (plan_.depth.extent * plan_.columns.extent * bytes > target_.l2_bytes / 2)
       plan_.ahead = (plan_.block_rows > 1 ? bytes_ahead_of_several : bytes_ahead) / bytes;
-    // A multiply-add and its load, and the sum over the lanes at the end.
+    // One multiply-add with its load per vector, and the final sum over lanes.
     const auto products = static_cast<double>(plan_.batch.extent * rows * plan_.columns.extent);
     plan_.cycles = products * (static_cast<double>(ceil_div(plan_.depth.extent, lanes)) + 8.0);
   }
 
-  /// Whether the machine's matrix tiles compute it: bf16 rows along the depth, or windows of which a position's channels are whole tiles of
-  /// the depth, and bf16 columns packed for them.
-  bool has_matrix_tiles() const {
-    constexpr int64_t least_rows = 8;  // fewer are bound by memory, whoever multiplies
+  /// Whether AMX tile registers can compute it: bf16 rows along the depth, or windows whose channels fill
+  /// whole tiles of the depth, and bf16 columns packed for AMX.
+  bool uses_amx() const {
+    constexpr int64_t least_rows = 8;  // fewer rows are bound by memory anyway
     constexpr int64_t least_places = 4;
-    if (!target_.matrix_tiles || plan_.winograd || config_.rows != 0 || plan_.accumulator != f32 ||
+    if (!target_.amx || plan_.winograd || config_.rows != 0 || plan_.accumulator != f32 ||
         plan_.column.access != Access::constant || plan_.column.dtype != bf16 ||
         plan_.rows.extent < least_rows || plan_.depth.extent == 0)
       return false;
@@ -533,16 +534,15 @@ class Planner {
       const bool along =
           row.access == Access::direct ? row.step == 1 : row.access == Access::block && row.depth_inside;
       return along && row.load != none && op(row.load).dtype == bf16 &&
-             plan_.depth.extent % matrix_tile_depth == 0;
+             plan_.depth.extent % amx_tile_depth == 0;
     }
     const auto& window = *plan_.window;
     return window.region && !window.planar && !plan_.channelwise && window.places >= least_places &&
            window.load != none && window.statement.ops[window.load].dtype == bf16 &&
-           window.channels % matrix_tile_depth == 0;
+           window.channels % amx_tile_depth == 0;
   }
 
-  /// A packed buffer must be the constant operand it was packed for, in the layout that this plan would
-  /// propose.
+  /// Each packed buffer must be the operand it was packed for, with the layout that this plan proposes.
   bool packings_match() const {
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
       if (!kernel_.buffers[b].packing) continue;
@@ -566,28 +566,27 @@ class Planner {
   loop::Kernel& kernel_;
   index::Pool& pool_;
   bool assume_packed_;
-  const ContractConfig config_;
+  const GemmConfig config_;
   bool windows_ = true;        ///< rows may be windows
-  std::ptrdiff_t shared_ = 0;  ///< loops that other statements share; 0: the kernel is this contraction
-  ContractPlan plan_;
+  std::ptrdiff_t shared_ = 0;  ///< loops shared with other statements; 0: the kernel is this contraction
+  GemmPlan plan_;
   Side sides_[2];  // rows, columns
   std::vector<loop::Var> batch_, depth_;
 };
 
 }  // namespace
 
-std::optional<ContractPlan> plan_contract(const Target& target, loop::Kernel& kernel, bool assume_packed,
-                                          const ContractConfig& config) {
+std::optional<GemmPlan> plan_gemm(const Target& target, loop::Kernel& kernel, bool assume_packed,
+                                  const GemmConfig& config) {
   return Planner(target, kernel, assume_packed, config).plan();
 }
 
-std::optional<ContractPlan> plan_contract_inside(const Target& target, loop::Kernel& kernel, size_t statement,
-                                                 const ContractConfig& config) {
+std::optional<GemmPlan> plan_gemm_inside(const Target& target, loop::Kernel& kernel, size_t statement,
+                                         const GemmConfig& config) {
   return Planner(target, kernel, false, config).plan_inside(statement);
 }
 
-std::optional<ContractPlan> plan_contract_of_grid(const Target& target, loop::Kernel& kernel,
-                                                  bool assume_packed) {
+std::optional<GemmPlan> plan_gemm_for_gpu(const Target& target, loop::Kernel& kernel, bool assume_packed) {
   return Planner(target, kernel, assume_packed, {}).plan_of_grid();
 }
 

@@ -18,6 +18,7 @@ class RunEmitter {
         vector_(llvm::FixedVectorType::get(shape.accumulator, static_cast<unsigned>(shape.lanes))) {}
 
   void emit() {
+    // The row elements of all steps are loop-invariant: broadcast them once.
     for (int64_t k = 0; k < shape_.depth; ++k)
       for (int64_t r = 0; r < shape_.rows; ++r) {
         auto* place = at(shape_.row_type, function_->getArg(0), r * shape_.row_stride + k * shape_.row_step);
@@ -65,7 +66,7 @@ class RunEmitter {
     for (int64_t k = 0; k < shape_.depth; ++k)
       for (int64_t v = 0; v < shape_.vectors; ++v) {
         auto* place = at(shape_.column_type, columns, k * shape_.column_step + v * shape_.lanes);
-        ask(place);
+        prefetch(place);
         auto* column = widen_float(b_, b_.CreateAlignedLoad(type, place, align_of(shape_.column_type)),
                                    shape_.accumulator);
         for (int64_t r = 0; r < shape_.rows; ++r) {
@@ -75,8 +76,8 @@ class RunEmitter {
       }
     for (size_t s = 0; s < sums.size(); ++s) b_.CreateAlignedStore(sums[s], places[s], llvm::Align(bytes));
   }
-  /// For what lies some steps behind the place; the last steps ask for what may lie beyond the operand, which does nothing.
-  void ask(llvm::Value* place) {
+  /// Prefetches the columns some steps later; the last steps prefetch past the operand, which is harmless.
+  void prefetch(llvm::Value* place) {
     auto* later = b_.CreateConstGEP1_64(shape_.column_type, place,
                                         static_cast<uint64_t>(shape_.ahead * shape_.column_step));
     KernelContext::prefetch(b_, later, false, KernelContext::Level::second);
@@ -86,7 +87,7 @@ class RunEmitter {
   llvm::Function* function_;
   const MicroShape& shape_;
   llvm::FixedVectorType* vector_;
-  std::vector<llvm::Value*> rows_;  // by step of k, then row: its element in all lanes
+  std::vector<llvm::Value*> rows_;  // by depth step, then by row: the element, broadcast to all lanes
 };
 
 }  // namespace

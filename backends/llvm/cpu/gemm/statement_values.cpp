@@ -6,7 +6,7 @@ namespace {
 
 using loop::none;
 
-/// The element number of an access, without the buffer's offset; nothing for a packed buffer.
+/// The element number of an access without the buffer's offset; nullopt for a packed buffer.
 std::optional<index::Expr> element_number(loop::Kernel& kernel, loop::BufferId id,
                                           std::span<const index::Expr> index) {
   const auto& buffer = kernel.buffers[id];
@@ -17,7 +17,8 @@ std::optional<index::Expr> element_number(loop::Kernel& kernel, loop::BufferId i
   return kernel.pool.linear(0, terms);
 }
 
-/// Whether a later statement runs over exactly the parallel variables of the first; collects the renaming.
+/// Whether a later statement iterates over exactly the parallel variables of the first; collects the
+/// renaming.
 bool same_variables(index::Pool& pool, const loop::Statement& first, const loop::Statement& later,
                     Replacements& renaming) {
   const size_t count = first.parallel_count();
@@ -63,9 +64,11 @@ std::optional<MergedStatement> merge_statements(loop::Kernel& kernel) {
       if (op.code == FE_OP_LOAD && kernel.buffers[op.buffer].kind != FE_BUFFER_INPUT &&
           kernel.buffers[op.buffer].kind != FE_BUFFER_CONSTANT) {
         const loop::Store* source = nullptr;
+        // The last store wins, as in memory.
         for (const auto& store : all.stores)
           if (store.buffer == op.buffer) source = &store;
         if (source) {
+          // A value can be forwarded only if the load reads exactly the element that this point stored.
           const bool same_place = source->mask == none && source->mode == FE_STORE_SET && op.a == none &&
                                   source->index == op.index;
           if (!same_place) return std::nullopt;
@@ -83,6 +86,7 @@ std::optional<MergedStatement> merge_statements(loop::Kernel& kernel) {
       all.stores.push_back(store);
     }
   }
+  // All loads of LOCALs are forwards now, so nothing reads these stores.
   std::erase_if(all.stores,
                 [&](const auto& store) { return kernel.buffers[store.buffer].kind == FE_BUFFER_LOCAL; });
   return merged;
@@ -108,6 +112,7 @@ std::vector<bool> needed_operations(const loop::Statement& statement, index::Poo
     for (auto operand : {op.a, op.b, op.c})
       if (operand != none) needed[operand] = true;
     for (size_t j = 0; j < k; ++j)
+      // An INDIRECT operation is an operand through its symbol in an index, not through a number.
       if (statement.ops[j].code == FE_OP_INDIRECT)
         for (auto expr : op.index)
           if (pool.depends_on(expr, statement.ops[j].symbol)) needed[j] = true;
@@ -116,7 +121,7 @@ std::vector<bool> needed_operations(const loop::Statement& statement, index::Poo
 }
 
 std::vector<bool> stored_operations(const loop::Statement& statement, index::Pool& pool,
-                                    std::span<const ContractPlan::Forward> forwards) {
+                                    std::span<const GemmPlan::Forward> forwards) {
   std::vector<loop::OpId> roots;
   for (const auto& forward : forwards) roots.push_back(forward.source);
   for (const auto& store : statement.stores) {

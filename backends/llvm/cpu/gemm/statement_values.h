@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Statements seen as values: merged into one, cut down to what a few operations need, their variables
-// replaced.
+// Statements as expressions: merging several into one, extracting the operations that some values need, and
+// replacing variables.
 #pragma once
 
 #include <optional>
@@ -14,33 +14,35 @@ namespace ferrite::emitter {
 
 struct MergedStatement {
   loop::Statement statement;
-  std::vector<ContractPlan::Forward> forwards;
+  std::vector<GemmPlan::Forward> forwards;
 };
 
-/// The kernel's statements as one, when the others are maps over the parallel variables of the first and read
-/// what was stored before them only where they stand. Stores to LOCAL buffers become forwards. Accesses are addresses then.
+/// Merges the kernel's statements into one. Requires that all others are maps over the parallel variables of
+/// the first and read earlier results only at the same point. Stores to LOCAL buffers become forwards, and
+/// accesses become addresses.
 std::optional<MergedStatement> merge_statements(loop::Kernel& kernel);
 
-/// Makes every access of a strided buffer one-dimensional: its index is the element number without the buffer's offset.
+/// Makes every access of a strided buffer one-dimensional: its index is the element number without the
+/// buffer's offset.
 void make_addresses(loop::Kernel& kernel, loop::Statement& statement);
 
 /// Makes the kernel's strided buffers one-dimensional, as the merged statement sees them.
 void flatten_buffers(loop::Kernel& kernel);
 
-/// By operation, whether one of `roots` needs it.
+/// By operation: whether one of `roots` needs it.
 std::vector<bool> needed_operations(const loop::Statement& statement, index::Pool& pool,
                                     std::span<const loop::OpId> roots);
 
-/// The same for what the stores need, forwarded values included.
+/// By operation: whether the stores need it, forwarded values included.
 std::vector<bool> stored_operations(const loop::Statement& statement, index::Pool& pool,
-                                    std::span<const ContractPlan::Forward> forwards);
+                                    std::span<const GemmPlan::Forward> forwards);
 
 /// Whether an operation that is set in `needed` depends on the variable through an index.
 bool depends_on(const loop::Statement& statement, index::Pool& pool, const std::vector<bool>& needed,
                 index::Symbol symbol);
 
-/// The statement with all operations that are not needed made constants and with the stores given; numbers
-/// stay.
+/// Copies the statement with the given stores; operations that are not needed become constants, so operation
+/// numbers stay valid.
 loop::Statement keep_operations(const loop::Statement& statement, const std::vector<bool>& needed,
                                 bool with_stores);
 
@@ -49,13 +51,13 @@ using Replacements = std::vector<std::pair<index::Symbol, index::Expr>>;
 /// Replaces symbols in every index of the statement.
 void substitute(loop::Statement& statement, index::Pool& pool, const Replacements& replacements);
 
-/// Each variable of the axis by its flat coordinate `flat`: v_i = (flat // stride_i) % extent_i.
+/// Expresses each variable of the axis by the flat coordinate `flat`: v_i = (flat // stride_i) % extent_i.
 void expand_axis(index::Pool& pool, const Axis& axis, index::Expr flat, Replacements& replacements);
 
-/// A new axis of the variables.
+/// Makes an axis of the variables.
 Axis make_axis(index::Pool& pool, std::vector<loop::Var> vars);
 
-/// Whether the operation, a cast, keeps every value: from a float to a wider one.
+/// Whether the operation, a cast, preserves every value: from a float type to a wider one.
 bool widens_float(const loop::Statement& statement, const loop::BodyOp& cast);
 
 }  // namespace ferrite::emitter

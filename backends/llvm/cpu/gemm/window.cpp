@@ -10,7 +10,7 @@ namespace {
 
 using loop::Var;
 
-/// A result's position and a tap that address one dim together: step * row + tap.
+/// A result's position and a tap's position that address one dim together: step * row + tap.
 struct Pair {
   Var row, tap;
   int64_t step = 1;
@@ -21,8 +21,8 @@ const Var* find(std::span<const Var> vars, index::Symbol symbol) {
   return found == vars.end() ? nullptr : &*found;
 }
 
-/// The pairs of all dims that the operand's loads are addressed by, and its masks ask about; false where a sum is something else. What is
-/// more than a sum (the place of a nearest neighbour) says nothing here: moves_as_one() looks at it.
+/// Collects the pairs from all affine indices of the operand's loads and masks; returns false if a sum has
+/// another form. Other indices, such as those of nearest-neighbour resampling, are left to moves_as_one().
 bool find_pairs(const index::Pool& pool, const loop::Statement& original, const std::vector<bool>& needed,
                 std::span<const Var> rows, std::span<const Var> depth, std::vector<Pair>& pairs) {
   for (size_t k = 0; k < original.ops.size(); ++k) {
@@ -54,11 +54,12 @@ bool find_pairs(const index::Pool& pool, const loop::Statement& original, const 
   return !pairs.empty();
 }
 
-/// Whether every index of the operand depends on the pair as on its position alone.
+/// Whether every index of the operand depends on the pair only through its position.
 bool moves_as_one(index::Pool& pool, const loop::Statement& statement, const std::vector<bool>& needed,
                   const Pair& pair) {
   const int64_t last = pair.step * (pair.row.extent - 1) + pair.tap.extent - 1;
   const auto position = pool.new_symbol({0, last});
+  // Substitute the position for the pair and back: an index that changes depends on more than the position.
   const index::Term parts[] = {{pool.symbol(pair.row.symbol), pair.step}, {pool.symbol(pair.tap.symbol), 1}};
   const std::pair<index::Symbol, index::Expr> to_position[] = {{pair.row.symbol, pool.constant(0)},
                                                                {pair.tap.symbol, pool.symbol(position)}},
@@ -72,7 +73,8 @@ bool moves_as_one(index::Pool& pool, const loop::Statement& statement, const std
   return true;
 }
 
-/// One direction of the window: a new variable for the position in the copy, and what it stands for.
+/// One direction of the window: the new variable for the position in the copy, with the variables that it
+/// replaces.
 struct Direction {
   int64_t results = 1, step = 1, taps = 1;
   std::optional<Var> tap, position;
@@ -94,13 +96,13 @@ Direction direction_of(index::Pool& pool, const Var* row, std::span<const Pair> 
   }
   const auto symbol = pool.new_symbol({0, direction.extent() - 1});
   direction.position = Var{symbol, direction.extent(), loop::VarKind::parallel};
-  // The first result's taps, had it so many, are all positions.
+  // If the first result had as many taps as there are positions, its taps would be the positions.
   if (direction.tap) replacements.emplace_back(direction.tap->symbol, pool.symbol(symbol));
   replacements.emplace_back(row->symbol, direction.tap ? pool.constant(0) : pool.symbol(symbol));
   return direction;
 }
 
-/// Whether the operand's first load moves by one element with the variable.
+/// Whether the operand's first load is contiguous along the variable.
 bool contiguous(const index::Pool& pool, const loop::Statement& statement, const std::vector<bool>& needed,
                 index::Symbol symbol) {
   for (size_t k = 0; k < statement.ops.size(); ++k)
@@ -109,7 +111,7 @@ bool contiguous(const index::Pool& pool, const loop::Statement& statement, const
   return false;
 }
 
-/// Narrows the region to where a mask holds that compares positions with numbers; false where it is another mask.
+/// Narrows the region by a mask that compares positions with constants; returns false for any other mask.
 bool narrow(const index::Pool& pool, const loop::Statement& statement, loop::OpId mask, const Var& y,
             const Var& x, Window::Region& region) {
   const auto& op = statement.ops[mask];
@@ -134,11 +136,11 @@ bool narrow(const index::Pool& pool, const loop::Statement& statement, loop::OpI
   return true;
 }
 
-/// Takes the mask off the operand's load where that says no more than which positions there are.
+/// Removes the mask from the operand's load if it only states which positions exist.
 void find_region(const index::Pool& pool, loop::OpId operand, const Var& y, const Var& x, Window& window) {
   auto value = operand;
   auto& ops = window.statement.ops;
-  bool exact = true;  // what is loaded is what the operand is
+  bool exact = true;  // the load has the operand's exact value
   while (ops[value].is_prim() && ops[value].prim() == Prim::cast_) {
     exact = exact && widens_float(window.statement, ops[value]);
     value = ops[value].a;
@@ -148,6 +150,7 @@ void find_region(const index::Pool& pool, loop::OpId operand, const Var& y, cons
   Window::Region region{0, y.extent, 0, x.extent};
   if (load.a != loop::none) {
     const auto& other = ops[load.b];
+    // Positions outside the region must be zero, since the copy writes zeros there.
     if (other.code != FE_OP_CONSTANT || other.bits != 0) return;
     if (!narrow(pool, window.statement, load.a, y, x, region)) return;
     load.a = load.b = loop::none;
@@ -156,7 +159,7 @@ void find_region(const index::Pool& pool, loop::OpId operand, const Var& y, cons
   if (exact) window.load = value;
 }
 
-/// By line of results, how many of its taps lie on lines that the operand has.
+/// By line of results: the number of its taps on lines that exist in the operand.
 std::vector<int64_t> taps_inside(const Window& window) {
   std::vector<int64_t> taps;
   for (int64_t line = 0; line < window.lines; ++line) {
@@ -167,16 +170,16 @@ std::vector<int64_t> taps_inside(const Window& window) {
   return taps;
 }
 
-/// Whether there are lines of zeros, and so many that leaving them out pays for a loop whose turns are counted when it runs.
+/// Whether there are enough lines of zeros that skipping them pays for a loop with a run-time trip count.
 bool should_skip_lines(const Window& window) {
   constexpr double worth = 1.0 / 32;
   return window.region && !window.planar && window.lines > 0 && std::ranges::min(taps_inside(window)) > 0 &&
-         window.share_of_taps() <= 1 - worth;
+         window.tap_fraction() <= 1 - worth;
 }
 
 }  // namespace
 
-double Window::share_of_taps() const {
+double Window::tap_fraction() const {
   const auto taps = taps_inside(*this);
   return static_cast<double>(std::accumulate(taps.begin(), taps.end(), int64_t{0})) /
          static_cast<double>(lines * line_taps);
@@ -229,6 +232,8 @@ std::optional<Window> find_window(index::Pool& pool, const loop::Statement& orig
   window.outer = make_axis(pool, std::move(outer));
   window.skips_lines = should_skip_lines(window);
 
+  // The order in which the micro-kernel traverses the copy: planar copies have the channel outermost,
+  // interleaved ones innermost.
   depth.clear();
   if (window.planar) depth = summed;
   for (const auto* direction : {&y, &x})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Convolution windows as operands: what neighbouring results read overlaps, so a task copies the part of the operand that it
-// needs once, padding included, and the micro-kernel walks the windows inside that copy. An im2col would hold each element as
-// often as the window has taps.
+// Convolution windows as operands. Neighbouring results read overlapping windows, so a task copies the part
+// of the operand that it needs once, padding included, and the micro-kernel reads the windows from that copy.
+// An im2col matrix would instead hold each element once per tap.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,11 @@
 
 namespace ferrite::emitter {
 
-/// The windows that `operand` is read through, or nothing when its indices are not sums of a result's position and a tap's, or
-/// taps are further apart than 1. `rows`: the variables of the results, the last two being lines and places; `depth`: the
-/// variables that are summed over, put into the order in which the micro-kernel walks the copy; `channel`: of a channelwise
-/// contraction, the variable that both operands have in common. `original` is the statement that `merged` begins with.
+/// Returns the windows through which `operand` is read, or nullopt if its indices are not sums of a result's
+/// position and a tap's position, or if taps are more than 1 apart. `rows`: the variables of the results; the
+/// last two are lines and places. `depth`: the reduction variables, reordered to the order in which the
+/// micro-kernel traverses the copy. `channel`: the variable common to both operands of a channelwise
+/// contraction. `original` is the statement that `merged` begins with.
 std::optional<Window> find_window(index::Pool& pool, const loop::Statement& original,
                                   const loop::Statement& merged, loop::OpId operand,
                                   std::span<const loop::Var> rows, std::vector<loop::Var>& depth,

@@ -4,7 +4,7 @@
 
 namespace ferrite::emitter {
 
-WindowPacker::WindowPacker(KernelContext& context, const ContractPlan& plan)
+WindowPacker::WindowPacker(KernelContext& context, const GemmPlan& plan)
     : context_(context),
       plan_(plan),
       window_(*plan.window),
@@ -16,23 +16,24 @@ llvm::Value* WindowPacker::at(llvm::Value* data, llvm::Value* element) {
   return context_.builder.CreateInBoundsGEP(element_, data, element);
 }
 
-/// The vector at the point, with zeros outside the mask: not all that is computed has them there, as what is the same in all lanes.
+/// Copies the vector at the point, with zeros outside the mask. The select is needed because a computed value
+/// that is the same in all lanes ignores the mask.
 void WindowPacker::copy(Point& point, llvm::Value* mask, llvm::Value* target) {
   point.mask = mask;
   body_.start(point);
-  auto* value = plan_.matrix_tiles ? body_.stored_lanes_of(window_.load)
-                                   : widen_float(context_.builder, body_.lanes_of(plan_.row.value), element_);
+  auto* value = plan_.amx ? body_.stored_lanes_of(window_.load)
+                          : widen_float(context_.builder, body_.lanes_of(plan_.row.value), element_);
   if (mask)
     value = context_.builder.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
   context_.builder.CreateAlignedStore(value, target, align_);
 }
 
-/// Elements of which there is a multiple of the lanes.
+/// Zeroes `count` elements, a multiple of the lanes.
 void WindowPacker::zero(llvm::Value* from, llvm::Value* count) {
   store_zeros(context_, element_, plan_.lanes, from, count);
 }
 
-/// Positions of all channels: a few vectors each, the last one masked.
+/// Copies all channels of each position: a few vectors each, the last one masked.
 void WindowPacker::interleaved_line(Point point, llvm::Value* line, llvm::Value* channel,
                                     llvm::Value* channels) {
   auto& builder = context_.builder;
@@ -41,6 +42,7 @@ void WindowPacker::interleaved_line(Point point, llvm::Value* line, llvm::Value*
   const auto& along = window_.inner.vars[0];
   const bool whole = along.extent % pitch_ == 0 || (!channels && along.extent % lanes == 0);
   const int64_t vectors = pitch_ / lanes;
+  // Masks do not depend on the position: compute them once if there are few.
   constexpr int64_t most_straight = 4;
   if (!channels) channels = context_.i64(along.extent);
   const auto mask_at = [&](llvm::Value* element) {
@@ -67,7 +69,8 @@ void WindowPacker::interleaved_line(Point point, llvm::Value* line, llvm::Value*
   zero(at(line, context_.i64(region.x_to * pitch_)), context_.i64((window_.width() - region.x_to) * pitch_));
 }
 
-/// One channel's line. A row is written over from the left: the last vector may reach into the next row.
+/// Copies one channel's line from left to right: the last vector may reach into the next row, which is
+/// written later.
 void WindowPacker::planar_line(Point point, llvm::Value* line) {
   auto& builder = context_.builder;
   const auto& region = *window_.region;

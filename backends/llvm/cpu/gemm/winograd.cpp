@@ -16,17 +16,17 @@
 namespace ferrite::emitter {
 namespace {
 
-/// Lavin and Gray's F(2, 3): in one direction what the positions, the weights and the products are multiplied with.
+/// Lavin and Gray's F(2, 3) in one direction: the transforms of inputs, weights and products.
 constexpr double of_positions[][winograd_points] = {
     {1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
 constexpr double of_weights[][winograd_taps] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
 constexpr double of_products[][winograd_points] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
 
-/// Tasks, each some lines of tiles and some panels of columns. What a task makes of its positions stays for the next one, which has the
-/// same lines and other columns.
+/// Each task computes some lines of Winograd blocks and some column panels. Its transformed inputs stay in
+/// the workspace for the next task, which has the same lines and other columns.
 class WinogradEmitter {
  public:
-  WinogradEmitter(KernelContext& context, const ContractPlan& plan)
+  WinogradEmitter(KernelContext& context, const GemmPlan& plan)
       : context_(context),
         builder_(context.builder),
         plan_(plan),
@@ -46,12 +46,13 @@ class WinogradEmitter {
  private:
   using Vectors = std::vector<llvm::Value*>;
 
-  /// At least so many elements, whole vectors; rows of a multiple of a page would all fall into the same few sets of the first-level cache.
+  /// Rounds up to whole vectors, and avoids strides that are a multiple of a page: they map all rows to the
+  /// same few sets of the first-level cache.
   int64_t apart(int64_t count) const {
     const int64_t whole = ceil_div(count, plan_.lanes) * plan_.lanes;
     return whole * bits_of(plan_.accumulator) / 8 % 2048 == 0 ? whole + plan_.lanes : whole;
   }
-  /// Of all columns; as many as a register block has or more.
+  /// Vectors of all columns, at least those of a register block.
   int64_t vectors() const { return ceil_div(plan_.columns.extent, plan_.lanes); }
   llvm::Value* take(int64_t elements) {
     return context_.take_workspace(elements * bits_of(plan_.accumulator) / 8);
@@ -61,21 +62,21 @@ class WinogradEmitter {
     const auto& window = *plan_.window;
     const int64_t channels = ceil_div(window.channels, plan_.lanes) * plan_.lanes;
     copy_row_ = channels;
-    copy_ = take(window.height(tiling_.tile_lines * winograd_results) * window.width() * copy_row_);
+    copy_ = take(window.height(tiling_.block_lines * winograd_results) * window.width() * copy_row_);
     row_ = apart(channels);
-    row_product_ = apart(tiling_.tiles_at_once * row_);
+    row_product_ = apart(tiling_.blocks_at_once * row_);
     rows_ = take(winograd_products * row_product_);
-    sum_product_ = apart(tiling_.tiles_at_once * plan_.block_columns());
+    sum_product_ = apart(tiling_.blocks_at_once * plan_.block_columns());
     sums_ = take(winograd_products * sum_product_);
   }
 
-  /// One for each number of rows and vectors that occurs.
+  /// One micro-kernel for each number of rows and vectors that occurs.
   void make_micro_kernels() {
-    const int64_t last_lines = tiling_.lines - (plan_.row_tiles - 1) * tiling_.tile_lines;
+    const int64_t last_lines = tiling_.lines - (plan_.row_tiles - 1) * tiling_.block_lines;
     std::set<int64_t> rows;
-    for (const int64_t lines : {tiling_.tile_lines, last_lines}) {
+    for (const int64_t lines : {tiling_.block_lines, last_lines}) {
       const int64_t tiles = lines * tiling_.places;
-      for (const int64_t count : {std::min(tiles, tiling_.tiles_at_once), tiles % tiling_.tiles_at_once}) {
+      for (const int64_t count : {std::min(tiles, tiling_.blocks_at_once), tiles % tiling_.blocks_at_once}) {
         if (count >= plan_.block_rows) rows.insert(plan_.block_rows);
         rows.insert(count % plan_.block_rows);
       }
@@ -109,8 +110,8 @@ class WinogradEmitter {
     auto* rest = builder_.CreateUDiv(task, context_.i64(plan_.column_tiles));
     auto* row_tile = builder_.CreateURem(rest, context_.i64(plan_.row_tiles));
     batch_ = builder_.CreateUDiv(rest, context_.i64(plan_.row_tiles));
-    line_from_ = times(row_tile, tiling_.tile_lines);
-    auto* lines = smaller(context_.i64(tiling_.tile_lines),
+    line_from_ = times(row_tile, tiling_.block_lines);
+    auto* lines = smaller(context_.i64(tiling_.block_lines),
                           builder_.CreateSub(context_.i64(tiling_.lines), line_from_));
     column_from_ = times(column_tile, plan_.tile_columns);
     column_to_ = smaller(builder_.CreateAdd(column_from_, context_.i64(plan_.tile_columns)),
@@ -124,11 +125,13 @@ class WinogradEmitter {
           from, builder_.CreateAdd(times(lines, winograd_results), context_.i64(winograd_taps - 1)));
       packer_.emit(batch_, copy_, copy_row_, from, to, context_.i64(0), nullptr);
     });
-    const bool at_once = tiling_.tiles_at_once == tiling_.tile_lines * tiling_.places;
+    // Only then do the transformed inputs of all the task's blocks exist together, so that the next task can
+    // reuse them.
+    const bool at_once = tiling_.blocks_at_once == tiling_.block_lines * tiling_.places;
     auto* tiles = times(lines, tiling_.places);
-    context_.loop(context_.i64(0), tiles, tiling_.tiles_at_once, "tiles", [&](llvm::Value* from) {
-      tile_from_ = from;
-      tile_count_ = smaller(context_.i64(tiling_.tiles_at_once), builder_.CreateSub(tiles, from));
+    context_.loop(context_.i64(0), tiles, tiling_.blocks_at_once, "tiles", [&](llvm::Value* from) {
+      block_from_ = from;
+      block_count_ = smaller(context_.i64(tiling_.blocks_at_once), builder_.CreateSub(tiles, from));
       context_.when(at_once ? first : builder_.getTrue(), "rows", [&] { make_rows(); });
       context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", [&](llvm::Value* column) {
         multiply(column);
@@ -137,10 +140,10 @@ class WinogradEmitter {
     });
   }
 
-  /// Of each tile's positions the rows of the products.
+  /// Input transform: turns each block's positions into rows of the 16 products.
   void make_rows() {
     const auto& window = *plan_.window;
-    each_tile([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
+    each_block([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
       auto* position =
           builder_.CreateAdd(times(line, window.width() * winograd_results), times(place, winograd_results));
       auto* from = at(copy_, times(position, copy_row_));
@@ -160,7 +163,7 @@ class WinogradEmitter {
     });
   }
 
-  /// The products of the panel that begins at the column.
+  /// Computes the products of the panel that begins at `column`.
   void multiply(llvm::Value* column) {
     const int64_t width = plan_.block_columns(), depth = plan_.window->channels;
     const int64_t panels = ceil_div(plan_.columns.extent, width);
@@ -173,16 +176,16 @@ class WinogradEmitter {
       auto* rows = at(rows_, times(product, row_product_));
       auto* columns = at(weights, times(product, depth * width));
       auto* sums = at(sums_, times(product, sum_product_));
-      context_.loop(context_.i64(0), tile_count_, plan_.block_rows, "block", [&](llvm::Value* row) {
+      context_.loop(context_.i64(0), block_count_, plan_.block_rows, "block", [&](llvm::Value* row) {
         builder_.CreateCall(micro_type(builder_.getContext(), false, false), micro_at(row, column),
                             {at(rows, times(row, row_)), columns, at(sums, times(row, width))});
       });
     });
   }
 
-  /// The micro-kernel for what is left of the rows and columns.
+  /// The micro-kernel for the remaining rows and columns.
   llvm::Value* micro_at(llvm::Value* row, llvm::Value* column) {
-    auto* rows = smaller(context_.i64(plan_.block_rows), builder_.CreateSub(tile_count_, row));
+    auto* rows = smaller(context_.i64(plan_.block_rows), builder_.CreateSub(block_count_, row));
     auto* whole =
         builder_.CreateICmpSLE(column, context_.i64(vectors() * plan_.lanes - plan_.block_columns()));
     llvm::Value* chosen = nullptr;
@@ -194,11 +197,11 @@ class WinogradEmitter {
     return chosen;
   }
 
-  /// Of the products of the panel the results, and what follows those.
+  /// Output transform: turns the panel's products into results and runs the epilogue.
   void make_results(llvm::Value* column) {
     auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
     constexpr int64_t results = winograd_results * winograd_results;
-    each_tile([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
+    each_block([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
       auto* first_line = times(builder_.CreateAdd(line_from_, line), winograd_results);
       auto* first_place = times(place, winograd_results);
       auto* from = at(sums_, times(tile, plan_.block_columns()));
@@ -222,6 +225,7 @@ class WinogradEmitter {
                    context_.i64(static_cast<int64_t>(k) % winograd_results), made[k]);
           return;
         }
+        // A long epilogue is emitted once, in a loop over the four results.
         auto* slot = context_.slot(llvm::ArrayType::get(vector_, results), "results");
         for (size_t k = 0; k < made.size(); ++k)
           builder_.CreateStore(made[k], builder_.CreateConstInBoundsGEP1_64(vector_, slot, k));
@@ -234,7 +238,8 @@ class WinogradEmitter {
     });
   }
 
-  /// A vector of columns of one result, if that is one: the last tiles may reach beyond the rows.
+  /// Runs the epilogue of one result for a vector of columns. The last blocks may exceed the rows; such
+  /// results are skipped.
   void finish_result(llvm::Value* line, llvm::Value* place, llvm::Value* column, llvm::Value* sums,
                      llvm::Value* mask) {
     const int64_t lines = plan_.rows.vars[0].extent, places = plan_.rows.vars[1].extent;
@@ -247,16 +252,16 @@ class WinogradEmitter {
     });
   }
 
-  /// With the number of each tile among those at once, and its line and place among those of the task.
-  void each_tile(const std::function<void(llvm::Value*, llvm::Value*, llvm::Value*)>& body) {
-    context_.loop(context_.i64(0), tile_count_, 1, "tile", [&](llvm::Value* tile) {
-      auto* number = builder_.CreateAdd(tile_from_, tile);
+  /// Calls `body` with the index of each block in the current group, and its line and place in the task.
+  void each_block(const std::function<void(llvm::Value*, llvm::Value*, llvm::Value*)>& body) {
+    context_.loop(context_.i64(0), block_count_, 1, "tile", [&](llvm::Value* tile) {
+      auto* number = builder_.CreateAdd(block_from_, tile);
       body(tile, builder_.CreateUDiv(number, context_.i64(tiling_.places)),
            builder_.CreateURem(number, context_.i64(tiling_.places)));
     });
   }
 
-  /// matrix * values * matrix transposed, the values being a square.
+  /// Computes matrix * values * transposed matrix for a square of values.
   template <size_t Rows, size_t Size>
   Vectors transform(const double (&matrix)[Rows][Size], const Vectors& values) {
     std::vector<Vectors> columns;
@@ -274,7 +279,7 @@ class WinogradEmitter {
     return result;
   }
 
-  /// Of a matrix of 1, -1 and 0, with a 1 in each row, where its sum begins.
+  /// Multiplies with a matrix of 1, -1 and 0. Each row has a 1, with which its sum starts.
   template <size_t Rows, size_t Size>
   Vectors multiply(const double (&matrix)[Rows][Size], const Vectors& values) {
     Vectors result;
@@ -301,25 +306,26 @@ class WinogradEmitter {
 
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
-  const ContractPlan& plan_;
+  const GemmPlan& plan_;
   const Winograd& tiling_;
   WindowPacker packer_;
-  ContractFinish finish_;
+  GemmEpilogue finish_;
   llvm::Type* accumulator_;
   llvm::FixedVectorType* vector_;
   llvm::Align align_;
 
-  std::map<std::pair<int64_t, int64_t>, llvm::Function*> micro_;  // by rows and vectors
-  // The positions of the task, the rows of the products, their sums; elements from one to the next position, row and product.
+  std::map<std::pair<int64_t, int64_t>, llvm::Function*> micro_;  // by rows, then vectors
+  // Positions of the task, rows of the products, sums of the products; then elements from one position, row
+  // and product to the next.
   llvm::Value *copy_ = nullptr, *rows_ = nullptr, *sums_ = nullptr;
   int64_t copy_row_ = 0, row_ = 0, row_product_ = 0, sum_product_ = 0;
   llvm::Value *batch_ = nullptr, *line_from_ = nullptr, *column_from_ = nullptr, *column_to_ = nullptr;
-  llvm::Value *tile_from_ = nullptr, *tile_count_ = nullptr;
+  llvm::Value *block_from_ = nullptr, *block_count_ = nullptr;
 };
 
 }  // namespace
 
-std::optional<Winograd> find_winograd(ContractPlan& plan) {
+std::optional<Winograd> find_winograd(GemmPlan& plan) {
   if (!plan.window || !plan.window->region || plan.window->planar || plan.channelwise) return std::nullopt;
   auto& window = *plan.window;
   const auto& weights = plan.column;
@@ -330,6 +336,7 @@ std::optional<Winograd> find_winograd(ContractPlan& plan) {
   Winograd tiling;
   tiling.lines = ceil_div(window.lines, winograd_results);
   tiling.places = ceil_div(window.places, winograd_results);
+  // Results beyond the edge are computed but not stored.
   window.lines = tiling.lines * winograd_results;
   window.places = tiling.places * winograd_results;
   window.skips_lines = false;
@@ -345,8 +352,6 @@ std::vector<double> winograd_factors() {
   return factors;
 }
 
-void emit_winograd(KernelContext& context, const ContractPlan& plan) {
-  WinogradEmitter(context, plan).emit();
-}
+void emit_winograd(KernelContext& context, const GemmPlan& plan) { WinogradEmitter(context, plan).emit(); }
 
 }  // namespace ferrite::emitter

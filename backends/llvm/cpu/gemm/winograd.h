@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Convolutions by minimal filtering: S. Winograd, "Arithmetic Complexity of Computations" (1980); Lavin and Gray, "Fast Algorithms for
-// Convolutional Neural Networks" (2016). A tile of 2 x 2 results takes 16 multiplications a channel in place of 36: of the 4 x 4 positions
-// that it reads and of the weights 16 sums each are made, whose products, summed over the channels, are summed again into the results. Of
-// all tiles together that is 16 products of matrices, tiles by channels and channels by columns.
+// Winograd convolution: S. Winograd, "Arithmetic Complexity of Computations" (1980); Lavin and Gray, "Fast
+// Algorithms for Convolutional Neural Networks" (2016). A Winograd block of 2 x 2 results takes 16
+// multiplications per channel instead of 36. Its 4 x 4 input positions are transformed into 16 sums, and so
+// are the weights; the products of both are summed over the channels, and an output transform turns them into
+// the results. Over all blocks this is 16 matrix products: blocks by channels times channels by columns.
 #pragma once
 
 #include <optional>
@@ -12,19 +13,21 @@
 
 namespace ferrite::emitter {
 
-// In each direction: of a window, of a tile, and what a tile reads, of which as many sums are made.
+// Sizes in each direction: taps of a window, results of a Winograd block, and the positions that the block
+// reads, which is also the number of transformed values.
 inline constexpr int winograd_taps = 3, winograd_results = 2,
                      winograd_points = winograd_results + winograd_taps - 1;
 inline constexpr int winograd_products = winograd_points * winograd_points;
 
-/// The plan's windows by tiles, its window being rounded up to whole ones; nothing where they are no 3 x 3 positions side by side of all
-/// channels, with step 1, or the weights are no constant of the sums' type.
-std::optional<Winograd> find_winograd(ContractPlan& plan);
+/// Returns the Winograd blocks of the plan's windows and rounds the window up to whole blocks. Returns
+/// nullopt unless the windows are 3 x 3 adjacent positions of all channels with step 1, and the weights are a
+/// constant of the sums' type.
+std::optional<Winograd> find_winograd(GemmPlan& plan);
 
-/// What the weights are multiplied with: by product, then tap, both of two directions.
+/// The factors of the weight transform, indexed by product, then by tap, both two-dimensional.
 std::vector<double> winograd_factors();
 
-/// Emits the tasks of a plan that has tiles of results.
-void emit_winograd(KernelContext& context, const ContractPlan& plan);
+/// Emits the tasks of a plan with Winograd blocks.
+void emit_winograd(KernelContext& context, const GemmPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -13,8 +13,8 @@ using loop::VarKind;
 
 namespace {
 
-/// Whether an address depends on no variable but those that have values where the vectors are walked: what a parallel vector variable
-/// has inside of its loop are the reduction variables, or `inside`.
+/// Whether an address depends only on variables that have values at the vector loop. Inside the loop of a
+/// parallel vector variable, the reduction variables or `inside` still vary.
 bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Expr address) {
   const auto& statement = plan.statement;
   const auto known = [&](size_t var) {
@@ -29,15 +29,16 @@ bool is_known_at_vectors(index::Pool& pool, const StatementPlan& plan, index::Ex
   });
 }
 
-/// What caches may hold until it is read: no more is asked for ahead.
+/// Whether the data probably stays in a cache until it is read; it is not prefetched.
 bool is_kept(const Target& target, const loop::Buffer& read) {
   return read.kind == FE_BUFFER_LOCAL || read.kind == FE_BUFFER_OUTPUT || read.bytes() <= target.l2_bytes;
 }
 
-/// Has what `reads` read soon asked for once more, into the first-level cache: where arithmetic fills the time between two lines, a
-/// processor's loads do not look that far by themselves.
-void ask_near(const loop::Kernel& kernel, std::vector<StatementEmitter::Ahead>& reads) {
-  constexpr int64_t on_the_way = 2048, least = 1024;  // bytes: of all together, of each
+/// Adds a second prefetch of the same data into the first-level cache, shortly before its use. If arithmetic
+/// fills the time between two lines, out-of-order loads do not reach far enough ahead.
+void prefetch_near(const loop::Kernel& kernel, std::vector<StatementEmitter::Ahead>& reads) {
+  // Bytes in flight: of all reads together, at least of each.
+  constexpr int64_t on_the_way = 2048, least = 1024;
   const size_t count = reads.size();
   for (size_t k = 0; k < count; ++k) {
     auto near = reads[k];
@@ -48,14 +49,14 @@ void ask_near(const loop::Kernel& kernel, std::vector<StatementEmitter::Ahead>& 
   }
 }
 
-/// A statement that reads rows of a buffer, which memory has to bring.
+/// A statement that reads rows of a buffer from memory.
 struct RowReader {
   size_t statement;
-  /// All of the next row, where it goes along that with its vectors.
+  /// Prefetch of the next row, if the statement's vectors run along the row.
   std::optional<StatementEmitter::Ahead> next;
 };
 
-/// By buffer that has any: its readers, in order.
+/// By buffer with such reads: its readers, in order.
 std::vector<std::vector<RowReader>> readers_of_rows(const Target& target, loop::Kernel& kernel,
                                                     std::span<const StatementPlan> plans) {
   std::vector<std::vector<RowReader>> result;
@@ -79,6 +80,8 @@ std::vector<std::vector<RowReader>> readers_of_rows(const Target& target, loop::
       const auto address = element_address(pool, read, load->index);
       const auto step = pool.coefficient(address, statement.vars[row].symbol);
       const auto& vector = statement.vars[*plans[k].vector];
+      // Short rows are covered by the hardware; rows beyond a quarter of the cache would be evicted before
+      // use.
       constexpr int64_t least_row = 1024;
       const int64_t bytes = vector.extent * KernelContext::storage_bytes(read.dtype);
       if (pool.coefficient(address, vector.symbol) == 1 && step && *step != 0 && bytes >= least_row &&
@@ -111,7 +114,8 @@ void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
   auto* aligned = builder.CreateICmpEQ(rest, builder.getInt64(0));
   context.when(aligned, "streams", [&] {
     emit(true);
-    // Whoever waits for the tasks sees these stores, which other stores overtake.
+    // Streaming stores are not ordered with other stores: the fence orders them before the task's completion
+    // is signalled.
     builder.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, llvm::ArrayRef<llvm::Value*>());
   });
   context.when(builder.CreateNot(aligned), "plain", [&] { emit(false); });
@@ -135,12 +139,12 @@ std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kern
     if (!is_new || vector.extent * bytes < page_bytes || pool.coefficient(address, vector.symbol) != 1 ||
         !is_known_at_vectors(pool, plan, address))
       continue;
-    // A tile goes on with the next line.
+    // A transposition block continues with its next line.
     const auto line = plan.inside ? pool.coefficient(address, plan.statement.vars[*plan.inside].symbol)
                                   : std::optional(page_bytes / bytes);
     if (line) result.push_back({op.buffer, address, *line});
   }
-  if (!plan.inside) ask_near(kernel, result);
+  if (!plan.inside) prefetch_near(kernel, result);
   return result;
 }
 
@@ -148,7 +152,7 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target
                                                             std::span<const StatementPlan> plans) {
   std::vector<std::vector<StatementEmitter::Ahead>> result(plans.size());
   for (auto readers : readers_of_rows(target, kernel, plans)) {
-    // The first one brings what it reads.
+    // The first reader loads the row itself.
     readers.erase(readers.begin());
     std::erase_if(readers, [](const RowReader& reader) { return !reader.next; });
     for (size_t k = 0; k < readers.size(); ++k) {
@@ -169,6 +173,7 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_block(const Target& targe
   for (auto readers : readers_of_rows(target, kernel, plans)) {
     std::erase_if(readers, [](const RowReader& reader) { return !reader.next; });
     int64_t first = 0;
+    // In sixteenths of the row: all but the last reader prefetch two each.
     for (size_t k = 0; k < readers.size() && first < of; ++k) {
       const bool writes = readers[k].statement + 1 == plans.size();
       auto ahead = *readers[k].next;
@@ -177,7 +182,7 @@ std::vector<std::vector<StatementEmitter::Ahead>> next_block(const Target& targe
       ahead.of = of;
       ahead.parts = k + 1 == readers.size() ? of - first : before;
       first += ahead.parts;
-      // The last statement stands at the last row of its block, and asks for all rows of the next.
+      // The last statement runs at the last row of its block and prefetches all rows of the next block.
       for (int64_t row = writes ? 1 : rows; row <= rows; ++row) {
         ahead.distance = row * step;
         result[readers[k].statement].push_back(ahead);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the memory behind planned statements is told: stores that go past the caches, reads that are asked for ahead.
+// Hints to the memory system for planned statements: streaming stores that bypass the caches, and prefetches.
 #pragma once
 
 #include <functional>
@@ -10,24 +10,26 @@
 
 namespace ferrite::emitter {
 
-/// Emits the loops of planned statements: where some of their stores go past the caches, once for memory that is aligned to vectors
-/// and once for memory that is not.
+/// Emits the loops of planned statements. If some of their stores bypass the caches, the loops are emitted
+/// twice: for memory that is aligned to vectors and for memory that is not.
 void with_streams(KernelContext& context, std::span<const StatementPlan> plans,
                   const std::function<void(bool streams)>& emit);
 
-/// What a statement reads of memory in order, a page before it gets there: processors look ahead by themselves up to the end of a page,
-/// and where arithmetic fills the time between two lines, not far enough; for the latter once more, shortly before, into the first-level
-/// cache. Sums of what is read are fast without, some a little slower.
+/// Prefetches of the data that a statement reads in order, one page ahead. Hardware prefetchers stop at the
+/// end of a page, and do not look far enough ahead if arithmetic fills the time between two lines. In the
+/// latter case there is a second prefetch into the first-level cache, shortly before the use. Reductions over
+/// the data do not need it, and some are slightly slower with it.
 std::vector<StatementEmitter::Ahead> next_pages(const Target& target, loop::Kernel& kernel,
                                                 const StatementPlan& plan);
 
-/// What the next row reads that memory has to bring, by statement: asked for in equal shares by the statements that read this row of
-/// it once more. Without that, memory waits while a row is worked on.
+/// Prefetches of the next row's data, by statement, split equally among the statements that read the current
+/// row again. Without them, memory is idle during the work on one row.
 std::vector<std::vector<StatementEmitter::Ahead>> next_rows(const Target& target, loop::Kernel& kernel,
                                                             std::span<const StatementPlan> plans);
 
-/// As next_rows, for the next so many rows, where the last statement is done for all of this block behind the others. Most of them are
-/// asked for there: what writes takes the memory's time, which the others, whose row is in a cache, fill with little.
+/// Like next_rows(), for the next block of rows, if the last statement runs for the whole block after the
+/// others. Most prefetches are in that statement: its writes keep the memory busy, while the other statements
+/// work on a row in a cache and leave the memory idle.
 std::vector<std::vector<StatementEmitter::Ahead>> next_block(const Target& target, loop::Kernel& kernel,
                                                              std::span<const StatementPlan> plans,
                                                              int64_t rows);

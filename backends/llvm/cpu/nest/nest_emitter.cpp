@@ -16,12 +16,12 @@ StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& 
   for (const auto load : plan.transposed) {
     const auto bytes = static_cast<int64_t>(
         KernelContext::storage_bytes(context.kernel.buffers[statement_.ops[load].buffer].dtype));
-    // Lines that lie a power of two apart would displace each other from a cache.
+    // Lines a power of two apart would evict each other from a cache: pad them by one cache line.
     constexpr int64_t apart = 64;
-    const auto pitch = plan.tile_row + apart / bytes;
-    const auto row_pitch = plan.tile_lines + apart / bytes;
-    tiles_.push_back({load, context.take_workspace(plan.tile_lines * pitch * bytes), pitch,
-                      context.take_workspace(plan.lanes * row_pitch * bytes), row_pitch});
+    const auto pitch = plan.transpose_row + apart / bytes;
+    const auto row_pitch = plan.transpose_lines + apart / bytes;
+    transpose_blocks_.push_back({load, context.take_workspace(plan.transpose_lines * pitch * bytes), pitch,
+                                 context.take_workspace(plan.lanes * row_pitch * bytes), row_pitch});
   }
   if (plan.strip == 0) return;
   for (size_t k = 0; k < statement_.reductions.size(); ++k) {
@@ -55,7 +55,7 @@ void StatementEmitter::walk_outer(const Point& point, size_t level) {
     return;
   }
   if (!plan_.vector_is_parallel()) return at({point});
-  if (!plan_.transposed.empty()) return walk_tiles(point);
+  if (!plan_.transposed.empty()) return walk_transpose_blocks(point);
   if (plan_.strip > 0) return walk_strips(point);
   const auto row = bounds(*plan_.vector);
   if (!plan_.inside)
@@ -73,7 +73,7 @@ void StatementEmitter::walk_outer(const Point& point, size_t level) {
       1);
 }
 
-/// The vector main loop, `unroll` vectors at a time, then single vectors, then a masked tail.
+/// Emits the main loop of `unroll` vectors per iteration, then single vectors, then a masked tail.
 void StatementEmitter::walk_vector(const Point& point, const Range& range, const Lanes& body,
                                    unsigned unroll) {
   auto& builder = context_.builder;
@@ -115,6 +115,7 @@ void StatementEmitter::walk_vector(const Point& point, const Range& range, const
                 [&](llvm::Value* first) { vectors(points_at(first, 1, nullptr)); });
   context_.when(builder.CreateICmpSLT(full_end, to), "vector.tail", [&] {
     auto* left = builder.CreateNSWSub(to, full_end);
+    // A constant condition would be folded away together with its block: keep a block of its own.
     if (llvm::isa<llvm::ConstantInt>(left)) {
       auto* tail = context_.block("vector.tail");
       builder.CreateBr(tail);
@@ -126,7 +127,7 @@ void StatementEmitter::walk_vector(const Point& point, const Range& range, const
   });
 }
 
-/// Asks for the lines that lie ahead of the vectors from `point` on.
+/// Prefetches the lines ahead of the vectors from `point` on.
 void StatementEmitter::prefetch(Point point, unsigned vectors) {
   auto& builder = context_.builder;
   constexpr int64_t line = 64;
@@ -136,7 +137,7 @@ void StatementEmitter::prefetch(Point point, unsigned vectors) {
   auto* at = point.at(var.symbol);
   for (const auto& ahead : ahead_) {
     const auto dtype = context_.kernel.buffers[ahead.buffer].dtype;
-    // Slower than the vectors go, so that all of them together ask for the parts.
+    // Advance more slowly than the vectors, so that all statements together cover the row.
     auto* slower =
         builder.CreateUDiv(builder.CreateNSWMul(at, context_.i64(ahead.parts)), context_.i64(ahead.of));
     point.set(var.symbol, builder.CreateNSWAdd(slower, context_.i64(var.extent * ahead.first / ahead.of)));
@@ -168,7 +169,8 @@ void StatementEmitter::at(const std::vector<Point>& points) {
   });
 }
 
-/// Does something for each of the vectors that are taken at a time; side by side where no order between their stores matters.
+/// Runs `body` for each vector of an iteration. Their instructions are interleaved unless the order of stores
+/// matters.
 void StatementEmitter::each_apart(size_t count, const std::function<void(size_t)>& body) {
   const bool sets = std::ranges::all_of(statement_.stores,
                                         [](const loop::Store& store) { return store.mode == FE_STORE_SET; });
@@ -197,7 +199,8 @@ void StatementEmitter::walk_reductions(const std::vector<Point>& points, size_t 
   if (rest < var.extent) context_.loop(context_.i64(rest), context_.i64(var.extent), 1, "reduce", step);
 }
 
-/// Lanes along a parallel variable (or one point): one state for each vector, kept in registers over the reduction.
+/// Lanes along a parallel variable, or a single point: one state per vector, in registers during the
+/// reduction.
 void StatementEmitter::reduce(const std::vector<Point>& points) {
   std::vector<std::vector<ReductionState>> states(points.size());
   for (auto& vector : states)
@@ -220,7 +223,7 @@ void StatementEmitter::reduce(const std::vector<Point>& points) {
   }
 }
 
-/// Lanes along a reduction variable: `unroll` states side by side, combined at the end.
+/// Lanes along a reduction variable: `unroll` independent states, combined at the end.
 void StatementEmitter::reduce_along_vector(const Point& point) {
   std::vector<std::vector<ReductionState>> states(plan_.unroll);
   for (auto& vector : states)
@@ -277,6 +280,7 @@ void StatementEmitter::serial(const Point& point) {
     for (size_t k = 0; k < slots.size(); ++k)
       body_.bind_carried(k, builder.CreateLoad(slots[k]->getAllocatedType(), slots[k]));
     std::vector<llvm::Value*> next;
+    // All next values are computed before any is stored: they may read each other's current value.
     for (size_t k = 0; k < slots.size(); ++k) next.push_back(body_.next_carried(k));
     body_.store(stores);
     for (size_t k = 0; k < slots.size(); ++k) builder.CreateStore(next[k], slots[k]);

@@ -10,18 +10,18 @@ namespace ferrite::emitter {
 
 class StatementEmitter {
  public:
-  /// Keeps references. `streams`: the memory of the stores that plan.streams names is aligned to their vectors.
+  /// Keeps references. `streams`: the memory behind the stores in plan.streams is aligned to their vectors.
   StatementEmitter(KernelContext& context, const StatementPlan& plan, bool streams);
 
-  /// A variable that is walked over [from, to) only.
+  /// A variable that is iterated over [from, to) only.
   struct Range {
     size_t var;
     llvm::Value *from, *to;
-    bool aligned = false;  ///< of the vector variable: from is a multiple of the lanes
+    bool aligned = false;  ///< for the vector variable: `from` is a multiple of the lanes
   };
-  /// Memory that is asked for while the vectors here are worked on, because it is read soon: the elements that lie `distance` behind
-  /// those at `address`, which moves by one along the vector variable. This statement asks for `parts` of `of` equal parts of them, from
-  /// part `first` on.
+  /// Memory to prefetch while the current vectors are computed: the elements `distance` after those at
+  /// `address`, which advances by one along the vector variable. This statement prefetches `parts` of `of`
+  /// equal parts, from part `first` on.
   struct Ahead {
     loop::BufferId buffer;
     index::Expr address;
@@ -29,15 +29,15 @@ class StatementEmitter {
     int64_t first = 0, parts = 1, of = 1;
     KernelContext::Level level = KernelContext::Level::second;
   };
-  void ask_ahead(std::vector<Ahead> reads) { ahead_ = std::move(reads); }
+  void prefetch_ahead(std::vector<Ahead> reads) { ahead_ = std::move(reads); }
 
   using Lanes = std::function<void(const std::vector<Point>&)>;  // the points of `unroll` vectors
-  /// What else is emitted at the vectors here, before them.
+  /// Other code that is emitted before the current vectors.
   void beside(Lanes other) { beside_ = std::move(other); }
 
-  /// `skip` variables of plan.outer have values in `point` already.
+  /// `skip` variables of plan.outer already have values in `point`.
   void emit(Point point, size_t skip, std::vector<Range> ranges);
-  /// At vectors whose points have values of all variables but those of reductions.
+  /// Emits the statement at vectors whose points have values of all but the reduction variables.
   void at(const std::vector<Point>& points);
 
  private:
@@ -45,18 +45,19 @@ class StatementEmitter {
   void walk_vector(const Point& point, const Range& range, const Lanes& body, unsigned unroll);
   void prefetch(Point point, unsigned vectors);
 
-  /// A load that is contiguous along plan.inside, the memory where a tile of it is transposed round: element (v, w) at w * pitch + v, and
-  /// where as many of its rows are as a vector has lanes, before they are: element (w, v) at v * row_pitch + w.
-  struct Tile {
+  /// A load that is contiguous along plan.inside, with the memory for its transposition block: element (v, w)
+  /// at w * pitch + v. `rows`, if the block has as many rows as a vector has lanes: the untransposed block,
+  /// element (w, v) at v * row_pitch + w.
+  struct TransposeBlock {
     loop::OpId load;
     llvm::Value* transposed;
     int64_t pitch;
     llvm::Value* rows;
     int64_t row_pitch;
   };
-  void walk_tiles(const Point& point);
-  void turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row);
-  llvm::Value* transposed(const Tile& tile, llvm::Value* line, llvm::Value* at);
+  void walk_transpose_blocks(const Point& point);
+  void transpose_block(const Point& point, const TransposeBlock& tile, const Range& lines, const Range& row);
+  llvm::Value* transposed(const TransposeBlock& tile, llvm::Value* line, llvm::Value* at);
 
   void walk_strips(const Point& point);
   void take_rows(const Point& point, size_t level, const Range& strip);
@@ -76,9 +77,9 @@ class StatementEmitter {
   std::vector<Range> ranges_;
   std::vector<Ahead> ahead_;
   Lanes beside_;
-  std::vector<Tile> tiles_;
-  std::vector<ReductionState> strip_;       // by reduction: of the vector at hand
-  std::vector<llvm::Value*> strip_memory_;  // by reduction: of all vectors of a strip
+  std::vector<TransposeBlock> transpose_blocks_;
+  std::vector<ReductionState> strip_;       // by reduction: state of the current vector
+  std::vector<llvm::Value*> strip_memory_;  // by reduction: states of all vectors of a strip
 };
 
 }  // namespace ferrite::emitter

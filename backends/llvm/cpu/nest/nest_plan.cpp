@@ -5,9 +5,9 @@
 #include <bit>
 #include <cmath>
 
-#include "ferrite/emitter/body_emitter.h"
 #include "ferrite/analysis/moved_values.hpp"
 #include "ferrite/analysis/stores_apart.hpp"
+#include "ferrite/emitter/body_emitter.h"
 
 namespace ferrite::emitter {
 
@@ -31,7 +31,8 @@ namespace {
 
 using loop::VarKind;
 
-/// Calls visit(expr, buffer, is_store) for the address of each access, and (expr, none, false) for each index value.
+/// Calls visit(expr, buffer, is_store) for each access's address, and (expr, none, false) for each index
+/// value.
 template <class Visit>
 void each_expression(index::Pool& pool, const loop::Kernel& kernel, const loop::Statement& statement,
                      Visit&& visit) {
@@ -52,7 +53,7 @@ void substitute(index::Pool& pool, loop::Statement& statement,
     for (auto& expr : store.index) expr = pool.substitute(expr, replacements);
 }
 
-/// Drops the variables of one value beyond the first `fixed`.
+/// Removes variables with a single value after the first `fixed`.
 void drop_unit_variables(index::Pool& pool, loop::Statement& statement, size_t fixed) {
   for (size_t k = statement.vars.size(); k-- > fixed;) {
     if (statement.vars[k].extent != 1 || statement.vars[k].kind == VarKind::serial) continue;
@@ -62,13 +63,13 @@ void drop_unit_variables(index::Pool& pool, loop::Statement& statement, size_t f
   }
 }
 
-/// Turn variables i (of n) and j (of m), neighbours of one kind, into one q of n*m with i = q // m, j = q mod m, where
-/// every address and index value stays affine in q.
+/// Turn variables i (of n) and j (of m), neighbours of one kind, into one q of n*m with i = q // m, j = q mod
+/// m, if every address and index value stays affine in q.
 bool merge(loop::Kernel& kernel, loop::Statement& statement, size_t first) {
   auto& pool = kernel.pool;
   const auto a = statement.vars[first], b = statement.vars[first + 1];
   if (a.kind != b.kind || a.kind == VarKind::serial || a.extent == 0 || b.extent == 0) return false;
-  // The coefficients of most pairs decide already.
+  // Fast check: the coefficients rule out most pairs.
   bool possible = true;
   each_expression(pool, kernel, statement, [&](index::Expr expr, loop::BufferId, bool) {
     auto outer = pool.coefficient(expr, a.symbol), inner = pool.coefficient(expr, b.symbol);
@@ -91,8 +92,8 @@ bool merge(loop::Kernel& kernel, loop::Statement& statement, size_t first) {
   return true;
 }
 
-/// Bytes of the widest type that the data flows through; values that only make indices and masks do not count. What is only moved goes
-/// through as it is stored.
+/// Bytes of the widest type in the data flow. Values that only compute indices and masks do not count; values
+/// that are only moved count in their stored form.
 unsigned widest(const loop::Kernel& kernel, const loop::Statement& statement) {
   unsigned bytes = 1;
   const auto moved = loop::moved_values(statement);
@@ -141,10 +142,10 @@ bool addressed_by_data(const index::Pool& pool, const loop::Statement& statement
   });
 }
 
-/// The parallel variable beyond the first `fixed` that an address of a map is contiguous along while it jumps along the vector
-/// variable, both of them long enough for a block to be transposed; none where there is no such variable.
-std::optional<size_t> turned_along(index::Pool& pool, const loop::Statement& statement, size_t fixed,
-                                   index::Expr address, const loop::Var& vector, unsigned lanes) {
+/// The parallel variable after the first `fixed` along which an address of a map is contiguous while it jumps
+/// along the vector variable. Both must be long enough for a transposition block; else nullopt.
+std::optional<size_t> transposed_along(index::Pool& pool, const loop::Statement& statement, size_t fixed,
+                                       index::Expr address, const loop::Var& vector, unsigned lanes) {
   const auto jump = pool.coefficient(address, vector.symbol);
   if (statement.kind != FE_STATEMENT_MAP || lanes < 4 || vector.extent < lanes) return std::nullopt;
   if (!jump || std::abs(*jump) <= 2) return std::nullopt;
@@ -156,8 +157,8 @@ std::optional<size_t> turned_along(index::Pool& pool, const loop::Statement& sta
   return std::nullopt;
 }
 
-/// Estimated cycles of a statement's parts: what is done at every point, and what once for each point of the parallel
-/// variables (the finish part and what the reduction variables leave alone).
+/// Estimated cycles of a statement in two parts: operations at every point, and those once per point of the
+/// parallel variables (the finish part and values that do not vary over the reduction variables).
 struct Cost {
   const Target& target;
   loop::Kernel& kernel;
@@ -180,6 +181,8 @@ struct Cost {
   }
   double access(loop::BufferId buffer, const std::vector<index::Expr>& index, const loop::Var* along,
                 unsigned lanes, bool is_store) const {
+    // The constants are relative costs of a vector access by its stride: broadcast, contiguous, reversed,
+    // pairs, transposed, shuffled from a window, gathered.
     if (!along) return 0.7;
     const auto address = element_address(kernel.pool, kernel.buffers[buffer], index);
     auto step = kernel.pool.coefficient(address, along->symbol);
@@ -187,19 +190,20 @@ struct Cost {
     if (step == 1) return 1;
     if (step == -1) return 1.6;
     if (step == 2 && !is_store) return 2.5;
-    if (!is_store && turned_along(kernel.pool, statement, fixed, address, *along, lanes)) return 5;
+    if (!is_store && transposed_along(kernel.pool, statement, fixed, address, *along, lanes)) return 5;
     if (!is_store && !addressed_by_data(kernel.pool, statement, address)) {
       const auto offsets = lane_offsets(kernel.pool, address, along->symbol, lanes);
       if (const auto vectors = vectors_of_window(offsets); vectors > 0) return 1.5 * vectors;
     }
-    // Lines whole pages apart meet in one set of the first-level cache: of more than it holds, each is brought again for its next step.
+    // Lines whole pages apart map to one set of the first-level cache. If there are more than it holds, each
+    // is evicted before its next step.
     constexpr unsigned lines_of_set = 8;
     const int64_t bytes = KernelContext::storage_bytes(kernel.buffers[buffer].dtype);
     if (statement.has(VarKind::serial) && step && *step * bytes % page_bytes == 0 && lanes > lines_of_set)
       return lanes * 6.0;
     return lanes * (is_store ? 1.5 : target.gathers ? 0.7 : 1.2);
   }
-  /// Of one vector along a variable, or (null) of one point.
+  /// Cycles of one vector along a variable, or of one point if null.
   double part(bool elements, const loop::Var* along, unsigned lanes) const {
     double cycles = 0.3;
     for (size_t k = 0; k < statement.ops.size(); ++k) {
@@ -215,7 +219,7 @@ struct Cost {
   }
 };
 
-/// Whether the lanes along `var` may be computed together.
+/// Whether lanes along the variable may be computed together.
 bool may_vectorise(loop::Kernel& kernel, const loop::Statement& statement, size_t index) {
   const auto& var = statement.vars[index];
   auto& pool = kernel.pool;
@@ -237,9 +241,9 @@ bool may_vectorise(loop::Kernel& kernel, const loop::Statement& statement, size_
   return true;
 }
 
-/// A gathered read of a map walks its contiguous variable next, so that each cache line is used while it is near; where blocks can
-/// be transposed, it is read line by line.
-void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
+/// For strided reads of a map, iterate over the contiguous variable next, so that each cache line is used
+/// while it is cached. If transposition blocks are possible, such operands are read line by line.
+void plan_transposed_reads(loop::Kernel& kernel, StatementPlan& plan) {
   const auto& work = plan.statement;
   const auto& var = work.vars[*plan.vector];
   if (work.kind != FE_STATEMENT_MAP) return;
@@ -257,7 +261,7 @@ void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
     const auto& op = work.ops[k];
     if (op.code != FE_OP_LOAD || op.a != loop::none) continue;
     const auto address = element_address(kernel.pool, kernel.buffers[op.buffer], op.index);
-    if (turned_along(kernel.pool, work, plan.fixed, address, var, plan.lanes) != plan.inside) continue;
+    if (transposed_along(kernel.pool, work, plan.fixed, address, var, plan.lanes) != plan.inside) continue;
     plan.transposed.push_back(k);
     bytes = std::max(bytes, KernelContext::storage_bytes(kernel.buffers[op.buffer].dtype));
   }
@@ -265,15 +269,16 @@ void plan_turned_reads(loop::Kernel& kernel, StatementPlan& plan) {
     plan.unroll = 1;
     return;
   }
-  // Memory gives few bytes of each of many rows slowly.
+  // Memory is slow if only a few bytes are read from each of many rows.
   constexpr int64_t line_bytes = 512, row_bytes = 2048;
   const auto up = [&](int64_t extent) { return (extent + plan.lanes - 1) / plan.lanes * plan.lanes; };
-  plan.tile_lines = std::min(up(work.vars[*plan.inside].extent), up(line_bytes / bytes));
-  plan.tile_row = std::min(up(var.extent), up(row_bytes / bytes));
+  plan.transpose_lines = std::min(up(work.vars[*plan.inside].extent), up(line_bytes / bytes));
+  plan.transpose_row = std::min(up(var.extent), up(row_bytes / bytes));
 }
 
-/// A reduction over rows that lie apart reads a long piece of each of a few rows, and keeps the states of the piece in the first-level
-/// cache: pieces of a line or two, row after row, are what memory gives most slowly.
+/// A reduction over rows that are far apart reads a long segment of a few rows at a time, and keeps the
+/// segment's states in the first-level cache. Reading one or two lines per row is the slowest access to
+/// memory.
 void plan_strip(const Target& target, loop::Kernel& kernel, StatementPlan& plan) {
   const auto& work = plan.statement;
   const auto& var = work.vars[*plan.vector];
@@ -300,9 +305,11 @@ void plan_strip(const Target& target, loop::Kernel& kernel, StatementPlan& plan)
   plan.unroll = 1;
 }
 
-/// Whether a result is out of the caches before anybody reads it: what the kernel moves fills the last of them one and a half times.
+/// Whether a result leaves the caches before anyone reads it: the kernel's data exceeds the last-level cache
+/// one and a half times.
 bool passes_caches(const Target& target, const loop::Kernel& kernel, loop::BufferId result) {
-  constexpr int64_t least_share = 4;  // of the last cache: a smaller result may be read while it is there
+  // Fraction of the last-level cache: a smaller result may still be cached when it is read.
+  constexpr int64_t least_share = 4;
   int64_t moved = 0;
   for (const auto& buffer : kernel.buffers)
     if (buffer.kind == FE_BUFFER_OUTPUT || buffer.kind == FE_BUFFER_INPUT) moved += buffer.bytes();
@@ -310,12 +317,12 @@ bool passes_caches(const Target& target, const loop::Kernel& kernel, loop::Buffe
          kernel.buffers[result].bytes() > target.last_level_bytes / least_share;
 }
 
-/// By store, whether it fills memory that the caches could not keep for whoever reads it: large results, written in order, in whole
-/// vectors at multiples of their size, and read by nobody here.
+/// By store: whether to bypass the caches. This pays for large results that are written in order, in whole
+/// aligned vectors, and that this kernel does not read.
 std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const StatementPlan& plan) {
   const auto& work = plan.statement;
   std::vector<bool> streams(work.stores.size());
-  // What is written twice is written in order.
+  // Scatters may write an element twice, and streaming stores are not ordered.
   if (!target.streaming_stores || work.kind == FE_STATEMENT_SCATTER || work.has(VarKind::serial))
     return streams;
   if (plan.inside && plan.transposed.empty()) return streams;
@@ -350,7 +357,7 @@ std::vector<bool> find_streams(const Target& target, loop::Kernel& kernel, const
 }  // namespace
 
 int64_t least_block(const StatementPlan& plan) {
-  if (!plan.transposed.empty()) return plan.tile_row;
+  if (!plan.transposed.empty()) return plan.transpose_row;
   return std::max(plan.strip, int64_t{plan.lanes} * plan.unroll);
 }
 
@@ -367,10 +374,11 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
       if (k + 1 < work.vars.size()) merge(kernel, work, k);
   }
 
-  // The cheapest variable to vectorise along, per point of the whole domain; ties go to the innermost.
+  // Choose the variable for which a vectorised point of the whole domain is cheapest; ties go to the
+  // innermost.
   const unsigned bytes = widest(kernel, work);
   const unsigned most = std::max(1u, std::min(64u, target.lanes(bytes)));
-  double reduced = 1;  // steps of each point of the parallel variables
+  double reduced = 1;  // reduction steps per point of the parallel variables
   for (size_t k = fixed; k < work.vars.size(); ++k)
     if (work.vars[k].kind != VarKind::parallel)
       reduced *= static_cast<double>(std::max<int64_t>(1, work.vars[k].extent));
@@ -391,6 +399,7 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
     } else if (finish != 0) {
       cycles += steps * cost.part(false, &var, lanes) / extent / reduced;
     }
+    // The margin keeps rounding errors from deciding ties.
     if (cycles < best * 0.999) best = cycles, plan.vector = k, plan.lanes = lanes;
   }
   plan.cycles = best * reduced;
@@ -411,8 +420,8 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
   double element_ops = 0;
   for (size_t k = 0; k < work.ops.size(); ++k)
     element_ops += cost.at_elements(k) ? operation_cost(work.ops[k]) + 1 : 0;
-  // Vectors side by side hide each other's latency. Where the operations of one do that alone, or few vectors are walked in all, it
-  // would be more code for nothing, and the time to compile it.
+  // Independent vectors hide each other's latency. If one vector has enough operations, or there are few
+  // vectors in total, unrolling only adds code and compile time.
   constexpr double hides = 60, hides_in_part = 20;
   constexpr int64_t few_vectors = 1024;
   const bool few = work.points(VarKind::parallel) * std::max<int64_t>(1, work.points(VarKind::reduction)) <=
@@ -422,7 +431,7 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
   } else if (cost.reduces && vectors >= 2) {
     plan.unroll = std::bit_floor(std::min(vectors, wide_state || work.reductions.size() > 2 ? 2u : 4u));
   } else if (vectors >= 4 && work.kind == FE_STATEMENT_MAP) {
-    // Long chains of operations side by side: four hide each other's latency, more than four need too many registers.
+    // For long chains, four vectors hide the latency, and more would exceed the registers.
     plan.unroll = element_ops <= 12 ? 2 : 4;
   }
   if (target.unroll > 0 && (cost.reduces || work.kind == FE_STATEMENT_MAP))
@@ -434,7 +443,7 @@ StatementPlan plan_statement(const Target& target, loop::Kernel& kernel, const l
       plan.unroll_reduction = true;
       if (straight * element_ops * plan.unroll > 160) plan.unroll = 1;
     }
-    plan_turned_reads(kernel, plan);
+    plan_transposed_reads(kernel, plan);
     plan_strip(target, kernel, plan);
   }
   plan.streams = find_streams(target, kernel, plan);

@@ -13,10 +13,10 @@ namespace {
 using loop::BufferId;
 using loop::VarKind;
 
-// More rows share what is read for all of them with little more gain, and have less room.
+// Larger blocks gain little from sharing operands and need more cache.
 constexpr int64_t rows_of_block = 4;
 
-/// Whether all that a statement does at a row is one loop over vectors.
+/// Whether a statement's work at one row is a single loop over vectors.
 bool is_one_loop(const StatementPlan& plan) {
   const auto& statement = plan.statement;
   if (!plan.vector || plan.inside || !plan.transposed.empty() || plan.strip > 0 ||
@@ -29,13 +29,13 @@ bool is_one_loop(const StatementPlan& plan) {
 
 bool is_scalar(const loop::Buffer& buffer) { return buffer.kind == FE_BUFFER_LOCAL && buffer.extent() <= 1; }
 
-/// The last statement of rows, which may be done later than what is before it.
+/// The last statement of the rows, if it can be delayed after the statements of later rows.
 class Last {
  public:
   Last(loop::Kernel& kernel, std::span<const StatementPlan> plans)
       : kernel_(kernel), plans_(plans), last_(plans.back().statement) {}
 
-  /// Whether it may be done for the row before at the vectors of the statement before it.
+  /// Whether it may run for the previous row at the vectors of the statement before it.
   bool may_be_late() const {
     if (plans_.size() < 2) return false;
     const auto &last = plans_.back(), &lead = plans_[plans_.size() - 2];
@@ -50,6 +50,7 @@ class Last {
         if (kernel_.buffers[store.buffer].kind != FE_BUFFER_LOCAL) return false;
     }
     for (const auto& store : last_.stores)
+      // Delaying a store is safe only if no earlier statement reads or writes the buffer.
       if (kernel_.buffers[store.buffer].kind == FE_BUFFER_LOCAL || store.mode != FE_STORE_SET ||
           is_touched_before(store.buffer))
         return false;
@@ -59,8 +60,9 @@ class Last {
     });
   }
 
-  /// Whether what may be late is better done for several rows at once, behind all else that is done for these: operands that rows share
-  /// then come into the first-level cache once for all of them, and what is before finds its row there.
+  /// Whether a delayed statement should rather run for a block of rows after the other statements. Operands
+  /// that rows share then enter the first-level cache once per block, and the other statements find their row
+  /// in it.
   bool wants_blocks(const Target& target) const {
     int64_t own = 0, shared = 0;
     for (const auto& op : last_.ops) {
@@ -71,12 +73,12 @@ class Last {
     return shared > 0 && own + shared <= target.l1_bytes && bytes_at_work() + own > target.l1_bytes;
   }
 
-  /// Whether the next row of a buffer has room in the first-level cache beside what passes while a row is late.
+  /// Whether the next row of a buffer fits into the first-level cache beside the data of a delayed row.
   bool has_room(const Target& target, BufferId ahead) const {
     return bytes_at_work() + row_bytes(ahead) <= target.l1_bytes;
   }
 
-  /// The values of one row that the last statement reads.
+  /// The scalars of a row that the last statement reads.
   std::vector<BufferId> scalars() const {
     std::vector<BufferId> result;
     for (const auto& op : last_.ops)
@@ -105,8 +107,8 @@ class Last {
         rows, [&](const auto& var) { return kernel_.pool.depends_on(address(load), var.symbol); });
   }
 
-  /// Bytes that pass while the last statement goes along a row, beside the one before it: what each of the two reads, results apart, which
-  /// go past the caches.
+  /// Bytes that the last statement and the one before it read along a row. Results do not count, since they
+  /// bypass the caches.
   int64_t bytes_at_work() const {
     int64_t bytes = 0;
     for (const auto& plan : plans_.last(2))
@@ -131,8 +133,9 @@ class Last {
            });
   }
 
-  /// Whether what is loaded still stands where the statement before it has put it at the row before, when that is at the same vector:
-  /// it is the only one that stores there, at every point, at the same place in every row, and each element once.
+  /// Whether a load still finds the values that the preceding statement stored at the previous row and the
+  /// same vector. That statement must be the only one that stores there, at every point, at an address that
+  /// does not depend on the row, and once per element.
   bool is_left_by_lead(const loop::BodyOp& load) const {
     const auto& lead = plans_[plans_.size() - 2];
     for (const auto& plan : plans_.first(plans_.size() - 2))
@@ -147,7 +150,7 @@ class Last {
     const std::pair<index::Symbol, index::Expr> same_vector[] = {
         {last_.vars[*plans_.back().vector].symbol, pool.symbol(lead.statement.vars[*lead.vector].symbol)}};
     const auto at_lead = pool.substitute(from, same_vector);
-    // Each vector has elements of its own.
+    // Different vectors access different elements.
     const auto step = pool.coefficient(at_lead, lead.statement.vars[*lead.vector].symbol);
     if (!step || *step == 0) return false;
     return std::ranges::all_of(lead.statement.stores, [&](const loop::Store& store) {
@@ -195,12 +198,13 @@ class Rows {
     double cycles = 20;
     for (const auto& plan : plans_) cycles += points_of(plan) * plan.cycles;
     result.tasks = apart_ ? rows : std::min<int64_t>(rows, 1);
-    result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_share / cycles));
+    result.grain = std::max<int64_t>(1, static_cast<int64_t>(cycles_of_range / cycles));
     if (std::ranges::all_of(plans_, [](const StatementPlan& plan) { return is_empty(plan.statement); }))
       result.tasks = 0;
     if (result.tasks == 0) return;
     auto* from = apart_ ? context_.begin : context_.i64(0);
     auto* to = apart_ ? context_.end : context_.i64(rows);
+    // Delaying only helps streaming stores; with plain stores the rows run in order.
     with_streams(context_, plans_, [&](bool streams) {
       if (streams && streamed_ == Order::late) return emit_late(from, to);
       auto* rest = streams && streamed_ == Order::blocks ? emit_blocks(from, to) : from;
@@ -231,12 +235,12 @@ class Rows {
     const auto& plan = plans_[number];
     if (is_empty(plan.statement)) return;
     StatementEmitter statement(context_, plan, streams);
-    statement.ask_ahead(reads);
+    statement.prefetch_ahead(reads);
     statement.beside(std::move(beside));
     statement.emit(point_at(plan, at), 0, {});
   }
 
-  /// Emits something with the scalars at these places.
+  /// Calls `emit` with the scalars moved to these addresses.
   void with_scalars(const std::vector<llvm::Value*>& places, const std::function<void()>& emit) {
     std::vector<llvm::Value*> bases;
     for (size_t k = 0; k < places.size(); ++k) {
@@ -247,16 +251,17 @@ class Rows {
     for (size_t k = 0; k < places.size(); ++k) context_.move_base(scalars_[k], bases[k]);
   }
 
-  /// In turns all statements but the last at each row of a block, then the last one at all of them; gives the first row that is left.
+  /// Emits blocks: all statements but the last at each row of a block, then the last one at all its rows.
+  /// Returns the first row after the last full block.
   llvm::Value* emit_blocks(llvm::Value* from, llvm::Value* to) {
     auto& builder = context_.builder;
     const size_t last = plans_.size() - 1;
-    std::vector<llvm::AllocaInst*> kept;  // by scalar, one for each row of a block
+    std::vector<llvm::AllocaInst*> kept;  // by scalar: one value per row of a block
     for (const auto buffer : scalars_)
       kept.push_back(context_.slot(
           llvm::ArrayType::get(context_.storage_type(kernel_.buffers[buffer].dtype), rows_of_block),
           "block.rows"));
-    // Emits something of the row of this number in a block, with its scalars.
+    // Calls `emit` for row `number` of a block, with that row's scalars.
     const auto at_number = [&](llvm::Value* number, const std::function<void()>& emit) {
       std::vector<llvm::Value*> places;
       for (auto* rows : kept)
@@ -292,8 +297,8 @@ class Rows {
     return rest;
   }
 
-  /// All statements but the last at the first row; at each other row the last one of the row before, beside the one before it; the last
-  /// one of the last row.
+  /// Emits all statements but the last at the first row; at each further row, the last statement of the
+  /// previous row interleaved with its predecessor; finally the last statement of the last row.
   void emit_late(llvm::Value* from, llvm::Value* to) {
     auto& builder = context_.builder;
     const size_t last = plans_.size() - 1, lead = last - 1;
@@ -305,6 +310,7 @@ class Rows {
       for (size_t number = 0; number < last; ++number)
         emit_one(number, first, true, streamed_ahead_[number], {});
       context_.loop(builder.CreateNSWAdd(from, context_.i64(1)), to, 1, "row.late", [&](llvm::Value* row) {
+        // The scalars are overwritten by the next row before the delayed statement reads them: save them.
         for (size_t k = 0; k < kept.size(); ++k)
           builder.CreateStore(builder.CreateLoad(context_.storage_type(kernel_.buffers[scalars_[k]].dtype),
                                                  context_.base(scalars_[k])),
@@ -322,7 +328,7 @@ class Rows {
     });
   }
 
-  /// The vectors of the last statement at another row that lie where those of the statement before it do.
+  /// The vectors of the last statement at another row, at the same positions as those of its predecessor.
   std::vector<Point> same_vectors(const Point& row, const std::vector<Point>& lead) const {
     const auto &last = plans_.back(), &before = plans_[plans_.size() - 2];
     std::vector<Point> result;
@@ -343,10 +349,10 @@ class Rows {
   loop::Kernel& kernel_;
   const std::vector<loop::Var>& shared_;
   std::vector<StatementPlan> plans_;
-  bool apart_ = true;  ///< rows may be done at the same time
+  bool apart_ = true;  ///< rows may run in parallel
   enum class Order : uint8_t { rows, late, blocks };
-  Order streamed_ = Order::rows;   ///< of statements where results go past the caches
-  std::vector<BufferId> scalars_;  ///< what of a row has to be kept until its last statement
+  Order streamed_ = Order::rows;   ///< order of statements whose results bypass the caches
+  std::vector<BufferId> scalars_;  ///< scalars of a row that are kept until its last statement
   std::vector<Reads> each_ahead_, streamed_ahead_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Statements one after the other inside the points of the variables that all of them share, which are called rows.
+// Statements in sequence inside the loops that all of them share. The points of these loops are called rows.
 #pragma once
 
 #include "ferrite/emitter/kernel_context.h"
@@ -7,9 +7,9 @@
 
 namespace ferrite::emitter {
 
-/// A result that goes past the caches is written a row late, beside the statement that comes before it at the row behind, where
-/// nothing is in the way: memory has as much to read as to write then all the time, and arithmetic meanwhile. After Lam, "Software
-/// pipelining" (1988), with a row for a step.
+/// A result that bypasses the caches is written one row late, interleaved with the first statement of the
+/// next row, which has nothing to write. Memory then has both reads and writes in flight all the time, and
+/// arithmetic overlaps with them. After Lam, "Software pipelining" (1988), with one row per pipeline step.
 void emit_rows(KernelContext& context, const Target& target, EmitResult& result);
 
 }  // namespace ferrite::emitter

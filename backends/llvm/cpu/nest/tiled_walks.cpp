@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Statements whose points are walked in an order of their own, so that memory is read in long pieces: tiles of maps that read across
-// their vectors, strips of reductions over rows.
+// Loop orders that read memory in long segments: transposition blocks for maps that read across their
+// vectors, and strips for reductions over rows.
 #include <algorithm>
 
 #include "backends/llvm/cpu/nest/nest_emitter.h"
@@ -16,17 +16,18 @@ llvm::Value* smaller(llvm::IRBuilder<>& builder, llvm::Value* a, llvm::Value* b)
 
 }  // namespace
 
-/// Turns the tile of each transposed load round, then goes along its lines.
-void StatementEmitter::walk_tiles(const Point& point) {
+/// Transposes a block of each transposed load, then iterates over its lines.
+void StatementEmitter::walk_transpose_blocks(const Point& point) {
   auto& builder = context_.builder;
   const auto all_lines = bounds(*plan_.inside), all_row = bounds(*plan_.vector);
   const auto tile_at = [&](llvm::Value* first_line, llvm::Value* first) {
-    const Range lines{
-        all_lines.var, first_line,
-        smaller(builder, builder.CreateNSWAdd(first_line, context_.i64(plan_.tile_lines)), all_lines.to)};
-    const Range row{all_row.var, first,
-                    smaller(builder, builder.CreateNSWAdd(first, context_.i64(plan_.tile_row)), all_row.to)};
-    for (const auto& tile : tiles_) turn_tile(point, tile, lines, row);
+    const Range lines{all_lines.var, first_line,
+                      smaller(builder, builder.CreateNSWAdd(first_line, context_.i64(plan_.transpose_lines)),
+                              all_lines.to)};
+    const Range row{
+        all_row.var, first,
+        smaller(builder, builder.CreateNSWAdd(first, context_.i64(plan_.transpose_row)), all_row.to)};
+    for (const auto& tile : transpose_blocks_) transpose_block(point, tile, lines, row);
     context_.loop(lines.from, lines.to, 1, "tile.line", [&](llvm::Value* line) {
       auto inner = point;
       inner.set(statement_.vars[lines.var].symbol, line);
@@ -37,21 +38,22 @@ void StatementEmitter::walk_tiles(const Point& point) {
             each_apart(points.size(), [&](size_t k) {
               body_.start(points[k]);
               auto* at = builder.CreateNSWSub(points[k].at(statement_.vars[row.var].symbol), row.from);
-              for (const auto& tile : tiles_) body_.bind_stored(tile.load, transposed(tile, number, at));
+              for (const auto& tile : transpose_blocks_)
+                body_.bind_stored(tile.load, transposed(tile, number, at));
               body_.store(body_.finish_stores());
             });
           },
           plan_.unroll);
     });
   };
-  context_.loop(all_lines.from, all_lines.to, plan_.tile_lines, "tile.lines", [&](llvm::Value* line) {
-    context_.loop(all_row.from, all_row.to, plan_.tile_row, "tile",
+  context_.loop(all_lines.from, all_lines.to, plan_.transpose_lines, "tile.lines", [&](llvm::Value* line) {
+    context_.loop(all_row.from, all_row.to, plan_.transpose_row, "tile",
                   [&](llvm::Value* first) { tile_at(line, first); });
   });
 }
 
-/// The vector of a line of a transposed tile that begins at value `at` of the vector variable.
-llvm::Value* StatementEmitter::transposed(const Tile& tile, llvm::Value* line, llvm::Value* at) {
+/// A vector from a line of a transposition block, which starts at value `at` of the vector variable.
+llvm::Value* StatementEmitter::transposed(const TransposeBlock& tile, llvm::Value* line, llvm::Value* at) {
   auto& builder = context_.builder;
   const auto dtype = context_.kernel.buffers[statement_.ops[tile.load].buffer].dtype;
   auto* type = context_.storage_type(dtype);
@@ -61,11 +63,12 @@ llvm::Value* StatementEmitter::transposed(const Tile& tile, llvm::Value* line, l
                                    llvm::Align(KernelContext::storage_bytes(dtype)));
 }
 
-/// Turns `lines` for each value of the vector variable in `row` round, as many at a time as a square in registers has: each is read in
-/// one go into a buffer, while memory brings those that follow, and the squares are made of that. Read from where they are, a square's
-/// rows would displace each other from a cache where they lie a power of two apart. What is beyond the ranges is garbage that nobody
-/// reads.
-void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Range& lines, const Range& row) {
+/// Transposes `lines` for each value of the vector variable in `row`, one square of registers at a time. Each
+/// line is first copied into a buffer, while the next lines are prefetched, and the squares are made from
+/// that buffer. Squares read in place would have rows a power of two apart, which evict each other from a
+/// cache. Elements outside the ranges are garbage and never read.
+void StatementEmitter::transpose_block(const Point& point, const TransposeBlock& tile, const Range& lines,
+                                       const Range& row) {
   auto& builder = context_.builder;
   const auto buffer = statement_.ops[tile.load].buffer;
   const unsigned bytes = KernelContext::storage_bytes(context_.kernel.buffers[buffer].dtype);
@@ -77,6 +80,7 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
   auto* whole = builder.CreateAnd(count, context_.i64(-lanes));
   const auto place_of = [&](llvm::Value* value, llvm::Value* last) {
     auto at = point;
+    // Rows past the end repeat the last one, so that all reads are valid.
     at.set(statement_.vars[row.var].symbol, smaller(builder, value, last));
     at.set(statement_.vars[lines.var].symbol, lines.from);
     body_.start(at);
@@ -85,10 +89,11 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
   auto* last = builder.CreateNSWSub(row.to, context_.i64(1));
   auto* last_of_all = context_.i64(statement_.vars[row.var].extent - 1);
   const auto read = [&](llvm::Value* value, llvm::Value* to) {
+    // Four lines ahead cover the latency of memory.
     constexpr int64_t rows_ahead = 4;
     auto* from = place_of(value, last);
     auto* ahead = place_of(builder.CreateNSWAdd(value, context_.i64(rows_ahead)), last_of_all);
-    for (int64_t byte = 0; byte < plan_.tile_lines * bytes; byte += cache_line)
+    for (int64_t byte = 0; byte < plan_.transpose_lines * bytes; byte += cache_line)
       KernelContext::prefetch(
           builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), ahead, static_cast<uint64_t>(byte)), false,
           KernelContext::Level::first);
@@ -133,7 +138,7 @@ void StatementEmitter::turn_tile(const Point& point, const Tile& tile, const Ran
   });
 }
 
-/// Where the state of the vector at a point of a strip is kept.
+/// The address of a state: the vector at a point of a strip.
 llvm::Value* StatementEmitter::strip_state(size_t number, const Point& point, const Range& strip) {
   auto& builder = context_.builder;
   auto* at = builder.CreateNSWSub(point.at(statement_.vars[strip.var].symbol), strip.from);
@@ -166,7 +171,8 @@ void StatementEmitter::walk_strips(const Point& point) {
   });
 }
 
-/// Takes all rows into the states of a strip, a few at a time: what is kept is read and written once for them.
+/// Accumulates all rows into the states of a strip, a few rows at a time, so that a state is loaded and
+/// stored once for them.
 void StatementEmitter::take_rows(const Point& point, size_t level, const Range& strip) {
   auto& builder = context_.builder;
   const auto& var = statement_.vars[plan_.reductions[level]];

@@ -24,7 +24,7 @@ using Fragment = GpuMachine::Matrix::Fragment;
 using Values = std::vector<llvm::Value*>;
 using Slots = std::vector<llvm::AllocaInst*>;
 
-/// The sums of a lane that are in one row, in the order of their columns.
+/// The sums of a lane that lie in one row, in column order.
 struct LaneRow {
   int64_t line = 0;
   std::vector<size_t> sums;
@@ -41,7 +41,8 @@ std::vector<LaneRow> rows_of_lane(const GpuMachine::Matrix& matrix) {
   return rows;
 }
 
-/// Where an element of a row operand is among the sums: in which of the instructions that lie side by side, and which of its sums.
+/// The position of a row operand's element among the sums: which of the adjacent instructions, and which of
+/// its sums.
 std::optional<std::pair<int64_t, size_t>> sum_of(const GpuMachine::Matrix& matrix, size_t element) {
   const auto& at = matrix.row.elements[element];
   const auto& sums = matrix.sums.elements;
@@ -51,8 +52,8 @@ std::optional<std::pair<int64_t, size_t>> sum_of(const GpuMachine::Matrix& matri
   return std::nullopt;
 }
 
-/// Whether sums are where the instruction wants rows: what it gave becomes its operand in each lane. A row is shared by lanes that
-/// follow each other, of which each has neighbours.
+/// Whether the sums have the fragment layout of the row operand, so that each lane can use results of the
+/// instruction as its operand. Adjacent lanes share a row, and each lane holds adjacent elements of it.
 bool gives_what_it_takes(const GpuMachine::Matrix& matrix) {
   const auto &row = matrix.row, &sums = matrix.sums;
   const auto same = [](const auto& x, const auto& y) { return x.line == y.line && x.depth == y.depth; };
@@ -65,7 +66,8 @@ bool gives_what_it_takes(const GpuMachine::Matrix& matrix) {
   for (const auto& lane_row : rows_of_lane(matrix))
     for (size_t k = 0; k < lane_row.sums.size(); ++k)
       if (sums.elements[lane_row.sums[k]].depth != static_cast<int64_t>(k)) return false;
-  // Elements of one operand lie side by side, and its lanes' reach the columns of one instruction.
+  // Elements of one operand must be adjacent, and the lanes of a row must cover the columns of one
+  // instruction.
   for (size_t e = 0; e < row.elements.size(); ++e) {
     const auto& first = row.elements[e - e % row.together];
     if (row.elements[e].line != first.line ||
@@ -94,19 +96,21 @@ class SoftmaxEmitter {
   void emit() {
     find_block();
     read_rows();
-    place_pieces();
+    make_tiles();
     start();
-    const int64_t pieces = ceil_div(products_.column.extent, plan_.columns);
-    const bool copies = pieces_[0].copies();
-    bring(context_.i64(0), context_.i64(0));
+    const int64_t tiles = ceil_div(products_.column.extent, plan_.columns);
+    const bool copies = tiles_[0].copies();
+    load_async(context_.i64(0), context_.i64(0));
     if (!copies) write(context_.i64(0));
-    context_.loop(context_.i64(0), context_.i64(pieces), 1, "piece", [&](llvm::Value* number) {
+    context_.loop(context_.i64(0), context_.i64(tiles), 1, "tile", [&](llvm::Value* number) {
       auto* next = builder_.CreateNSWAdd(number, context_.i64(1));
       auto* other = builder_.CreateAnd(next, context_.i64(1));
+      // Waits for the current tile; the barrier also ends all reads of the other buffer, which the next load
+      // overwrites.
       if (copies) block_.wait_for_copies(0);
       block_.barrier();
-      // What comes behind the last piece exists nowhere, and is not read.
-      bring(builder_.CreateNSWMul(next, context_.i64(plan_.columns)), other);
+      // Past the last tile, no column exists: the load reads nothing.
+      load_async(builder_.CreateNSWMul(next, context_.i64(plan_.columns)), other);
       take(builder_.CreateNSWMul(number, context_.i64(plan_.columns)),
            builder_.CreateAnd(number, context_.i64(1)));
       if (!copies) write(other);
@@ -123,7 +127,7 @@ class SoftmaxEmitter {
   }
   llvm::Constant* number(double value) { return llvm::ConstantFP::get(type_, value); }
 
-  // Places.
+  // Coordinates.
 
   void find_block() {
     const auto& kernel = context_.kernel;
@@ -152,7 +156,7 @@ class SoftmaxEmitter {
         const int64_t offset = f * machine_.rows + lane_row.line - lane_rows_[0].line;
         rows_.push_back(builder_.CreateNSWAdd(first, context_.i64(offset)));
       }
-    // What a row beyond the end reads is the last one's.
+    // Rows past the end read the last row; their results are not stored.
     for (auto* row : rows_)
       read_rows_.push_back(plan_.products.row.extent % plan_.tile_rows() == 0
                                ? row
@@ -169,7 +173,7 @@ class SoftmaxEmitter {
     return point;
   }
 
-  // The rows of the first product, which a warp has in registers.
+  // Rows of the first product, which each warp keeps in registers.
 
   void read_rows() {
     const auto& layout = machine_.row;
@@ -206,31 +210,31 @@ class SoftmaxEmitter {
     return machine_.words ? builder_.CreateBitCast(elements, builder_.getInt32Ty()) : elements;
   }
 
-  void place_pieces() {
+  void make_tiles() {
     between_.start(point_);
     const auto make = [&](const loop::SoftmaxProducts::Operand& operand, const loop::Var& column,
                           const loop::Var& other, bool column_is_depth) {
       return KeyValueTiles(context_, block_, plan_, operand, {column, other, column_is_depth},
                            between_.index(operand.address));
     };
-    pieces_.push_back(make(products_.columns, products_.column, products_.depth, false));
-    pieces_.push_back(make(products_.values, products_.summed, products_.feature, true));
-    // What rounds the depth up is multiplied with zeros, and must be finite.
+    tiles_.push_back(make(products_.columns, products_.column, products_.depth, false));
+    tiles_.push_back(make(products_.values, products_.summed, products_.feature, true));
+    // The depth is rounded up; the padding is multiplied with zeros and must not be NaN or infinite.
     if (products_.depth.extent % machine_.depth != 0) {
-      pieces_[0].clear();
+      tiles_[0].clear();
       block_.barrier();
     }
   }
-  /// Asks for the pieces from this column on.
-  void bring(llvm::Value* column, llvm::Value* buffer) {
-    for (auto& piece : pieces_) piece.bring(column, buffer);
-    if (pieces_[0].copies()) block_.close_copies();
+  /// Starts loading the tiles from this column on.
+  void load_async(llvm::Value* column, llvm::Value* buffer) {
+    for (auto& tile : tiles_) tile.load_async(column, buffer);
+    if (tiles_[0].copies()) block_.close_copies();
   }
   void write(llvm::Value* buffer) {
-    for (auto& piece : pieces_) piece.write(buffer);
+    for (auto& tile : tiles_) tile.write(buffer);
   }
 
-  // The sums.
+  // The accumulators.
 
   void start() {
     const auto slots = [&](Slots& list, size_t count, double value) {
@@ -240,7 +244,7 @@ class SoftmaxEmitter {
       }
     };
     const auto rows = static_cast<size_t>(plan_.fragments) * lane_rows_.size();
-    slots(most_, rows, -std::numeric_limits<double>::infinity());
+    slots(maximum_, rows, -std::numeric_limits<double>::infinity());
     slots(sum_, rows, 0);
     const auto fragments = static_cast<size_t>(plan_.fragments) * matrix_.sums();
     slots(results_, fragments * static_cast<size_t>(feature_tiles()), 0);
@@ -252,10 +256,10 @@ class SoftmaxEmitter {
                                     matrix_.sums());
   }
 
-  /// The piece in the buffer, whose first column is that.
+  /// Processes the tile in the buffer, whose first column is `column`.
   void take(llvm::Value* column, llvm::Value* buffer) {
     for (auto* slot : scores_) builder_.CreateStore(number(0), slot);
-    const auto columns = pieces_[0].piece(buffer), values = pieces_[1].piece(buffer);
+    const auto columns = tiles_[0].tile(buffer), values = tiles_[1].tile(buffer);
     for (int64_t step = 0; step < depth_steps(); ++step) {
       const auto operands =
           matrix_.column_operands(columns, context_.i64(0), step * machine_.depth, column_tiles());
@@ -278,13 +282,13 @@ class SoftmaxEmitter {
     }
   }
 
-  /// The scores of one row of the lane become powers; what was summed of it before is corrected.
+  /// Turns the scores of one of the lane's rows into exponentials, and rescales the row's previous sums.
   void weigh(int64_t fragment, size_t lane_row, llvm::Value* column) {
     const auto& sums = lane_rows_[lane_row].sums;
     const auto row = static_cast<size_t>(fragment) * lane_rows_.size() + lane_row;
     Values scores;
     for (int64_t c = 0; c < column_tiles(); ++c) scores.push_back(score(fragment, lane_row, c, column));
-    auto* before = builder_.CreateLoad(type_, most_[row]);
+    auto* before = builder_.CreateLoad(type_, maximum_[row]);
     llvm::Value* most = before;
     const auto larger = [&](llvm::Value* x, llvm::Value* y) { return builder_.CreateMaxNum(x, y); };
     for (auto* each : scores) {
@@ -293,12 +297,14 @@ class SoftmaxEmitter {
         most = larger(most, builder_.CreateExtractElement(each, k));
     }
     most = of_all_lanes(most, larger);
-    builder_.CreateStore(most, most_[row]);
-    // Of a row of which nothing is more than -inf yet, no power is a NaN; at the end its sum is 0.
+    builder_.CreateStore(most, maximum_[row]);
+    // While all scores of a row are -inf, subtract 0 instead, so that no exponential is NaN; the row's sum
+    // then ends as 0.
     auto* none = builder_.CreateFCmpOEQ(most, number(-std::numeric_limits<double>::infinity()));
     most = builder_.CreateSelect(none, number(0), most);
-    // Where a mask is the least number there is, its product with log2(e) is none: of numbers so large any two are as good as
-    // infinitely far apart, whatever they are scaled with. A power of two leaves no rest, which would be as large.
+    // A mask may be the lowest finite number, whose product with log2(e) overflows. Differences of such
+    // numbers are effectively infinite at any scale. A power of two scales without a rounding error, which
+    // would be as large as the numbers.
     auto* large =
         builder_.CreateFCmpOGT(builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, most), number(1e38));
     auto* scale = builder_.CreateSelect(large, number(0.25), number(std::numbers::log2e));
@@ -309,14 +315,15 @@ class SoftmaxEmitter {
           builder_.CreateIntrinsic(llvm::Intrinsic::fma, {score->getType()},
                                    {score, context_.splat(scale, lanes), context_.splat(shift, lanes)}));
     };
-    // Exactly 1 where the maximum stays, piece by piece.
+    // Exactly 1 if the maximum is unchanged, so that rounding errors do not accumulate over tiles.
     auto* correction = builder_.CreateSelect(builder_.CreateFCmpOEQ(before, most), number(1), power(before));
     llvm::Value* total = builder_.CreateFMul(builder_.CreateLoad(type_, sum_[row]), correction);
     for (int64_t c = 0; c < column_tiles(); ++c) {
-      auto* powers = power(scores[static_cast<size_t>(c)]);
+      auto* exponentials = power(scores[static_cast<size_t>(c)]);
       const auto slots = sums_at(scores_, column_tiles(), fragment, c);
       for (size_t k = 0; k < sums.size(); ++k) {
-        auto* each = sums.size() == 1 ? powers : builder_.CreateExtractElement(powers, uint64_t{k});
+        auto* each =
+            sums.size() == 1 ? exponentials : builder_.CreateExtractElement(exponentials, uint64_t{k});
         total = builder_.CreateFAdd(total, each);
         builder_.CreateStore(each, slots[sums[k]]);
       }
@@ -341,7 +348,8 @@ class SoftmaxEmitter {
     return result;
   }
 
-  /// Of the lane's neighbours in one row of one instruction's results; -inf beyond the last column.
+  /// The scores of the lane's adjacent columns in one row of one instruction's results; -inf past the last
+  /// column.
   llvm::Value* score(int64_t fragment, size_t lane_row, int64_t tile, llvm::Value* column) {
     const auto& sums = lane_rows_[lane_row].sums;
     const auto lanes = static_cast<int64_t>(sums.size());
@@ -350,6 +358,7 @@ class SoftmaxEmitter {
                                          context_.i64(tile * machine_.columns));
     auto* first = wanted;
     const bool even = extent % plan_.columns == 0;
+    // Columns past the end are evaluated at the last whole group, where all loads are valid.
     if (!even)
       first = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wanted,
                                              context_.i64((extent - 1) / lanes * lanes));
@@ -384,7 +393,7 @@ class SoftmaxEmitter {
     return operand;
   }
 
-  /// Of the lanes that share a row, each of which has one.
+  /// Combines the values of the lanes that share a row.
   template <class Combine>
   llvm::Value* of_all_lanes(llvm::Value* value, Combine&& combine) {
     for (unsigned distance = 1; distance < machine_.sums.divisor; distance *= 2)
@@ -392,7 +401,7 @@ class SoftmaxEmitter {
     return value;
   }
 
-  /// The powers as the instruction's operand, for the columns of one step of its depth.
+  /// The exponentials as the instruction's operand, for the columns of one step of its depth.
   Values weights_of(int64_t fragment, int64_t step) {
     const auto& layout = machine_.row;
     Values result;
@@ -417,7 +426,7 @@ class SoftmaxEmitter {
       for (size_t r = 0; r < lane_rows_.size(); ++r) {
         const auto& sums = lane_rows_[r].sums;
         auto* sum = builder_.CreateLoad(type_, sum_[static_cast<size_t>(f) * lane_rows_.size() + r]);
-        auto* share = builder_.CreateFDiv(
+        auto* inverse_sum = builder_.CreateFDiv(
             number(1), of_all_lanes(sum, [&](auto* x, auto* y) { return builder_.CreateFAdd(x, y); }));
         auto* row = row_of(f, r, false);
         context_.when(builder_.CreateICmpSLT(row, context_.i64(products_.row.extent)), "row", [&] {
@@ -431,7 +440,7 @@ class SoftmaxEmitter {
             finish_.start(point);
             finish_.bind_reduced(
                 0, builder_.CreateFMul(lane_values(sums_at(results_, feature_tiles(), f, n), sums),
-                                       context_.splat(share, point.lanes)));
+                                       context_.splat(inverse_sum, point.lanes)));
             finish_.store(finish_.finish_stores());
           }
         });
@@ -448,19 +457,19 @@ class SoftmaxEmitter {
   const std::vector<LaneRow> lane_rows_;
   llvm::Type *type_, *element_;
   BodyEmitter between_, finish_;
-  Point point_;  ///< of the shared loops but the row; all other variables are 0
+  Point point_;  ///< point of the shared loops except the row; all other variables are 0
   std::pair<index::Symbol, index::Symbol> row_symbols_;
-  llvm::Value* lane_column_ = nullptr;              ///< of the lane's first sum
+  llvm::Value* lane_column_ = nullptr;              ///< column of the lane's first sum
   Values rows_, read_rows_;                         ///< by fragment and row of the lane
   std::vector<std::vector<Values>> rows_operands_;  ///< by fragment and step of the depth
-  std::vector<KeyValueTiles> pieces_;               ///< of columns, of values
-  Slots most_, sum_;                                ///< by fragment and row of the lane
+  std::vector<KeyValueTiles> tiles_;                ///< tiles of keys and of values
+  Slots maximum_, sum_;                             ///< by fragment and row of the lane
   Slots results_, scores_;                          ///< by fragment, instruction and sum
 };
 
 }  // namespace
 
-bool has_grid_softmax(const GpuMachine& machine) {
+bool has_gpu_attention(const GpuMachine& machine) {
   const std::array types = {f16, bf16};
   return !machine.lanes.name.empty() && std::ranges::all_of(types, [&](DType type) {
     const auto* matrix = machine.matrix_of(type, f32);
@@ -468,7 +477,7 @@ bool has_grid_softmax(const GpuMachine& machine) {
   });
 }
 
-std::optional<GpuAttentionPlan> plan_grid_softmax(const Target& target, loop::Kernel& kernel) {
+std::optional<GpuAttentionPlan> plan_gpu_attention(const Target& target, loop::Kernel& kernel) {
   const auto& machine = *target.grid;
   if (machine.lanes.name.empty() || kernel.statements.size() < 3) return std::nullopt;
   GpuAttentionPlan plan;
@@ -476,7 +485,7 @@ std::optional<GpuAttentionPlan> plan_grid_softmax(const Target& target, loop::Ke
   if (!plan.products) return std::nullopt;
   plan.matrix = machine.matrix_of(plan.products.dtype, f32);
   if (!plan.matrix || !gives_what_it_takes(*plan.matrix)) return std::nullopt;
-  // Registers hold two fragments of short rows.
+  // Two fragments fit into the registers only if rows are short.
   const auto& [depth, feature] = std::pair(plan.products.depth.extent, plan.products.feature.extent);
   constexpr int64_t short_row = 64;
   const int64_t rows = plan.products.row.extent;
@@ -484,13 +493,14 @@ std::optional<GpuAttentionPlan> plan_grid_softmax(const Target& target, loop::Ke
     plan.batch *= var.extent;
   const auto tiles = [&] { return (rows + plan.tile_rows() - 1) / plan.tile_rows(); };
   plan.fragments = depth <= short_row && feature <= short_row ? 2 : 1;
+  // Smaller tiles if the grid would not fill the machine.
   if (plan.batch * tiles() < machine.multiprocessors) plan.fragments = 1;
   plan.row_tiles = tiles();
   return plan;
 }
 
-double grid_softmax_seconds(const Target& target, const GpuAttentionPlan& plan) {
-  // Beside the multiply-adds, what is done of each score takes as long as so many of them do.
+double gpu_attention_seconds(const Target& target, const GpuAttentionPlan& plan) {
+  // The work per score besides the products costs about as much as this many multiply-adds.
   constexpr double of_score = 128;
   const auto& products = plan.products;
   const double scores =
@@ -501,7 +511,7 @@ double grid_softmax_seconds(const Target& target, const GpuAttentionPlan& plan) 
           target.cycles_per_second);
 }
 
-void emit_grid_softmax(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan) {
+void emit_gpu_attention(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan) {
   SoftmaxEmitter(context, block, plan).emit();
 }
 

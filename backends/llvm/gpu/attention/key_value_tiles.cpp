@@ -34,7 +34,7 @@ KeyValueTiles::KeyValueTiles(KernelContext& context, ThreadBlock& block, const G
       first_(first) {
   lines_ = lines_are_columns_ ? plan.columns : loops.other.extent;
   elements_ = lines_are_columns_ ? loops.other.extent : plan.columns;
-  // Whole fragments, the lines' beginnings in different banks.
+  // Round up to whole fragments, and pad the lines so that they start in different banks.
   const int64_t depth = plan.matrix->depth;
   const auto whole = [&](int64_t extent) { return ceil_div(extent, depth) * depth; };
   line_ = whole(elements_) + lanes;
@@ -52,7 +52,7 @@ void KeyValueTiles::clear() {
   });
 }
 
-void KeyValueTiles::bring(llvm::Value* column, llvm::Value* buffer) {
+void KeyValueTiles::load_async(llvm::Value* column, llvm::Value* buffer) {
   const int64_t in_line = elements_ / lanes, count = lines_ * in_line;
   const int64_t threads = plan_.threads(block_.machine());
   auto* base = context_.base(operand_.buffer);
@@ -60,7 +60,8 @@ void KeyValueTiles::bring(llvm::Value* column, llvm::Value* buffer) {
   values_.clear();
   for (int64_t part = 0; part * threads < count; ++part) {
     llvm::Value* flat = builder_.CreateNSWAdd(block_.thread(), context_.i64(part * threads));
-    // Threads that have none compute the place of the last one, and copy nothing; without copies they bring it as well.
+    // Threads without a part compute the address of the last one but copy nothing. Without asynchronous
+    // copies they load it redundantly, which avoids a branch.
     const bool some_have_none = (part + 1) * threads > count;
     auto* own = some_have_none ? builder_.CreateICmpSLT(flat, context_.i64(count)) : nullptr;
     if (some_have_none)
@@ -98,7 +99,7 @@ void KeyValueTiles::write(llvm::Value* buffer) {
   }
 }
 
-SharedPiece KeyValueTiles::piece(llvm::Value* buffer) const {
+SharedTile KeyValueTiles::tile(llvm::Value* buffer) const {
   auto* at = builder_.CreateNSWMul(buffer, context_.i64(buffer_));
   return {element_, operand_.depth_inside, line_, builder_.CreateInBoundsGEP(element_, memory_, at)};
 }

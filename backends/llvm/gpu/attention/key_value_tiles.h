@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Columns or values of a softmax between two products on their way to shared memory, piece by piece.
+// Loads the key or value tiles of a softmax between two products into shared memory.
 #pragma once
 
 #include <vector>
@@ -9,26 +9,27 @@
 
 namespace ferrite::emitter {
 
-/// Two pieces, one of which is brought while the other is used: by the machine's copies where it has some, else through registers.
+/// Two buffers in shared memory, for double buffering: one tile is loaded while the other is in use. Loads
+/// use the machine's asynchronous copies if it has them, else registers.
 class KeyValueTiles {
  public:
   struct Loops {
-    loop::Var column, other;       ///< the columns of the scores, the features of one
-    bool column_is_depth = false;  ///< of the product that takes the pieces
+    loop::Var column, other;       ///< the score column, and the feature of one column
+    bool column_is_depth = false;  ///< `column` is the depth of the product that reads the tiles
   };
-  /// Keeps references. `first`: the number of the operand's element where both loops begin.
+  /// Keeps references. `first`: the operand's element number where both loops begin.
   KeyValueTiles(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan,
                 const loop::SoftmaxProducts::Operand& operand, const Loops& loops, llvm::Value* first);
 
   bool copies() const { return copy_ != nullptr; }
-  /// Makes all elements of both zeros.
+  /// Clears both buffers to zeros.
   void clear();
-  /// Asks for the piece from this column on, zeros behind the last one, for the buffer of that number (both i64): copies are on their way
-  /// there then, else it is in registers.
-  void bring(llvm::Value* column, llvm::Value* buffer);
-  /// Puts what is in registers into the buffer.
+  /// Starts loading the tile from this column on into the buffer of that number (both i64); columns past the
+  /// last one are zeros. Afterwards the asynchronous copies are in flight, or the tile is in registers.
+  void load_async(llvm::Value* column, llvm::Value* buffer);
+  /// Writes the tile from registers to the buffer.
   void write(llvm::Value* buffer);
-  SharedPiece piece(llvm::Value* buffer) const;
+  SharedTile tile(llvm::Value* buffer) const;
 
  private:
   KernelContext& context_;
@@ -39,12 +40,14 @@ class KeyValueTiles {
   const GpuMachine::Copy* copy_;
   llvm::Type* element_;
   bool
-      lines_are_columns_;  ///< of shared memory: each is a column of the scores, else a feature of all columns
-  int64_t lines_ = 0, elements_ = 0;  ///< of a line, that are read
-  int64_t line_ = 0, buffer_ = 0;     ///< elements from one to the next
-  int64_t step_ = 0;                  ///< from line to line, in global memory
+      /// of shared memory: each is a column of the scores, else a feature of all columns
+      lines_are_columns_;
+  int64_t lines_ = 0, elements_ = 0;  ///< elements of a line that are read
+  int64_t line_ = 0, buffer_ = 0;     ///< elements from one line, or one buffer, to the next
+  int64_t step_ = 0;                  ///< elements from line to line in global memory
   llvm::Value *memory_ = nullptr, *first_ = nullptr;
-  std::vector<llvm::Value*> places_, values_;  ///< of the thread's parts: in shared memory, what was read
+  /// By part of the thread: address in shared memory, and loaded elements.
+  std::vector<llvm::Value*> places_, values_;
 };
 
 }  // namespace ferrite::emitter

@@ -14,7 +14,8 @@ namespace ferrite::emitter {
 
 namespace {
 
-constexpr int64_t grouped_tiles = 8;  // tiles of rows whose blocks run side by side with each tile of columns
+// Row tiles per group: their blocks run concurrently for each column tile.
+constexpr int64_t grouped_tiles = 8;
 
 class GpuGemm {
  public:
@@ -26,28 +27,30 @@ class GpuGemm {
         rows_(context, block, plan, false),
         columns_(context, block, plan, true),
         copies_(plan.row.copied || plan.column.copied),
-        sums_(make_grid_sums(context, block, plan)) {
-    // Where the pieces were, the sums go to the epilogue.
+        sums_(make_tile_accumulator(context, block, plan)) {
+    // The sums reuse the memory of the operand tiles on their way to the epilogue.
     memory_ = block.shared(builder_.getInt8Ty(), plan.shared_bytes());
-    rows_.lie_at(memory_);
-    columns_.lie_at(builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), memory_,
-                                                        static_cast<uint64_t>(plan.piece_bytes(plan.row))));
+    rows_.set_memory(memory_);
+    columns_.set_memory(builder_.CreateConstInBoundsGEP1_64(
+        builder_.getInt8Ty(), memory_, static_cast<uint64_t>(plan.tile_bytes(plan.row))));
   }
 
   void emit() {
     find_tile();
     const auto& tile = plan_.tile;
     const int64_t stage = plan_.stage_bytes(), ahead = tile.stages - 1;
+    // Prologue: fill all stages but one.
     for (int64_t step = 0; step < ahead; ++step) {
       auto *depth = builder_.CreateNSWAdd(depth_, context_.i64(step * tile.depth)),
            *to = context_.i64(step * stage);
-      bring(depth, to, 0, 1);
+      load_async(depth, to, 0, 1);
       write(to);
       if (copies_) block_.close_copies();
     }
     arrive();
-    sums_->begin(pieces(context_.i64(0)));
-    // The stage of a step, and the one of the step before, which takes what is brought.
+    sums_->begin(tiles(context_.i64(0)));
+    // `read`: the stage of the current step. `free`: the stage of the previous step, which receives the next
+    // load.
     auto* read = context_.slot(builder_.getInt64Ty(), "read");
     auto* free = context_.slot(builder_.getInt64Ty(), "free");
     builder_.CreateStore(context_.i64(0), read);
@@ -61,11 +64,11 @@ class GpuGemm {
       auto* further_in =
           builder_.CreateNSWMul(builder_.CreateNSWAdd(step, context_.i64(ahead)), context_.i64(tile.depth));
       auto* depth = builder_.CreateNSWAdd(depth_, further_in);
-      GridStep work;
-      work.pieces = pieces(from);
-      work.next = pieces(next);
-      work.bring = [&](int64_t part, int64_t parts) {
-        bring(depth, to, part, parts);
+      GemmStep work;
+      work.tiles = tiles(from);
+      work.next = tiles(next);
+      work.load_async = [&](int64_t part, int64_t parts) {
+        load_async(depth, to, part, parts);
         if (part + 1 == parts && copies_) block_.close_copies();
       };
       work.arrive = [&] {
@@ -76,29 +79,31 @@ class GpuGemm {
       builder_.CreateStore(next, read);
       builder_.CreateStore(from, free);
     });
-    // Sums come where pieces lie, which others may still read, or which are still on their way.
+    // The sums overwrite the operand tiles, which other threads may still read and which may still be in
+    // flight.
     if (copies_) block_.wait_for_copies(0);
     block_.barrier();
     finish();
   }
 
  private:
-  SharedPieces pieces(llvm::Value* stage) { return {rows_.piece(stage), columns_.piece(stage)}; }
-  void bring(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts) {
-    rows_.bring(depth, stage, part, parts);
-    columns_.bring(depth, stage, part, parts);
+  SharedTiles tiles(llvm::Value* stage) { return {rows_.tile(stage), columns_.tile(stage)}; }
+  void load_async(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts) {
+    rows_.load_async(depth, stage, part, parts);
+    columns_.load_async(depth, stage, part, parts);
   }
   void write(llvm::Value* stage) {
     rows_.write(stage);
     columns_.write(stage);
   }
-  /// Behind it, all threads see the pieces of the next step.
+  /// Afterwards, all threads see the tiles of the next step.
   void arrive() {
     if (copies_) block_.wait_for_copies(plan_.tile.stages - 2);
     block_.barrier();
   }
 
-  /// Blocks that run at once read the same rows and columns: a few tiles of rows by many of columns.
+  /// Maps blocks to tiles such that blocks that run concurrently share operands in the cache: a few row tiles
+  /// by many column tiles.
   void find_tile() {
     const int64_t row_tiles = plan_.row_tiles, column_tiles = plan_.column_tiles;
     auto* number = block_.number();
@@ -129,15 +134,15 @@ class GpuGemm {
 
   void finish() {
     const auto& contract = plan_.contract;
-    ContractFinish epilogue(context_, contract);
+    GemmEpilogue epilogue(context_, contract);
     auto* type = context_.value_type(contract.accumulator);
-    const int64_t rows = grid_turn_rows(plan_), columns = plan_.tile.columns, line = plan_.sums_line();
+    const int64_t rows = rows_of_round(plan_), columns = plan_.tile.columns, line = plan_.sums_line();
     const int64_t lanes = contract.lanes;
-    // Blocks that share the depth finish a part of the tile each, of all their sums.
+    // With split-K, each block of the cluster finishes a part of the tile, from the sums of all its blocks.
     const int64_t count = rows * columns / lanes / plan_.tile.splits;
     auto* first = builder_.CreateNSWMul(split_, context_.i64(count));
-    for (int64_t turn = 0; turn < sums_->turns(); ++turn) {
-      sums_->write(turn, memory_, line);
+    for (int64_t round = 0; round < sums_->rounds(); ++round) {
+      sums_->write(round, memory_, line);
       meet();
       block_.divide(count, plan_.threads, "finish", [&](llvm::Value* number) {
         auto* flat = builder_.CreateNSWAdd(first, number);
@@ -145,8 +150,8 @@ class GpuGemm {
         auto* column = builder_.CreateNSWMul(builder_.CreateURem(flat, context_.i64(columns / lanes)),
                                              context_.i64(lanes));
         auto* place = builder_.CreateNSWAdd(builder_.CreateNSWMul(row, context_.i64(line)), column);
-        const ContractPlace at{batch_, builder_.CreateNSWAdd(row_, sums_->row_of(turn, row)),
-                               builder_.CreateNSWAdd(column_, column)};
+        const GemmCoordinates at{batch_, builder_.CreateNSWAdd(row_, sums_->row_of(round, row)),
+                                 builder_.CreateNSWAdd(column_, column)};
         context_.when(builder_.CreateICmpSLT(at.row, context_.i64(contract.rows.extent)), "exists", [&] {
           const int64_t extent = contract.columns.extent;
           block_.vector(builder_.CreateNSWSub(context_.i64(extent), at.column), extent, lanes, columns,
@@ -155,12 +160,14 @@ class GpuGemm {
                           epilogue.emit_vector(at, sums_at(from), mask);
                         });
         });
+        // The next round overwrites the sums; with split-K, other blocks may still read this block's memory.
       });
-      if (turn + 1 < sums_->turns() || plan_.tile.splits > 1) meet();
+      if (round + 1 < sums_->rounds() || plan_.tile.splits > 1) meet();
     }
   }
 
-  /// A vector of the sums; of several blocks their sum, in the order of the depth.
+  /// Loads a vector of sums; with split-K, adds those of all blocks in depth order, so that the result is
+  /// deterministic.
   llvm::Value* sums_at(llvm::Value* place) {
     const int64_t lanes = plan_.contract.lanes;
     auto* type = context_.value_type(plan_.contract.accumulator, static_cast<unsigned>(lanes));
@@ -175,7 +182,7 @@ class GpuGemm {
     return sum;
   }
 
-  /// All threads that finish a tile wait for each other.
+  /// A barrier of all threads that finish a tile together.
   void meet() { plan_.tile.splits > 1 ? block_.cluster_barrier() : block_.barrier(); }
 
   KernelContext& context_;
@@ -187,13 +194,13 @@ class GpuGemm {
   std::unique_ptr<TileAccumulator> sums_;
   llvm::Value* memory_ = nullptr;
   llvm::Value *batch_ = nullptr, *row_ = nullptr, *column_ = nullptr;
-  llvm::Value *split_ = nullptr,
-              *depth_ = nullptr;  // of the blocks that share the depth, and where it begins for this one
+  llvm::Value* split_ = nullptr;  // number of this block among those that divide the depth
+  llvm::Value* depth_ = nullptr;  // where the depth begins for this block
 };
 
 }  // namespace
 
-void emit_grid_contract(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan) {
+void emit_gpu_gemm(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan) {
   GpuGemm(context, block, plan).emit();
 }
 

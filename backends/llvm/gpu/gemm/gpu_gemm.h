@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A contraction on a grid: a block makes a tile of the results. It brings pieces of both operands into shared memory, step by step of
-// the depth, the next ones on their way while the threads multiply this one; the sums go through shared memory to the epilogue, so that
-// neighbouring threads write neighbouring results. The scheme is that of Volkov and Demmel ("Benchmarking GPUs to tune dense linear
-// algebra", 2008).
+// GEMM on a GPU. Each block computes one tile of the results. Step by step along the depth, it loads tiles of
+// both operands into shared memory, and later tiles are in flight while the threads multiply the current
+// ones. The sums pass through shared memory to the epilogue, so that neighbouring threads write neighbouring
+// results. The scheme is that of Volkov and Demmel ("Benchmarking GPUs to tune dense linear algebra", 2008).
 #pragma once
 
 #include <cstdint>
@@ -16,61 +16,63 @@
 
 namespace ferrite::emitter {
 
-/// How a contraction is cut up.
+/// The tile sizes of a contraction.
 struct GpuGemmTile {
-  int64_t rows = 0, columns = 0, depth = 0;  ///< of a block's step
-  int64_t thread_rows = 0,
-          thread_columns = 0;  ///< warps that share the tile with a matrix instruction, else threads
-  int64_t stages = 2;          ///< steps whose pieces are in shared memory at once
-  int64_t splits = 1;          ///< blocks, of one cluster, that share the depth of a tile
+  int64_t rows = 0, columns = 0, depth = 0;  ///< size of one step of a block
+  /// Warps per tile with a matrix instruction, else threads per tile.
+  int64_t thread_rows = 0, thread_columns = 0;
+  int64_t stages = 2;  ///< steps whose operand tiles are in shared memory at the same time
+  int64_t splits = 1;  ///< split-K: blocks of one cluster that divide the depth of a tile
 
   uint64_t id() const;
   static GpuGemmTile of(uint64_t id);
-  std::string name() const;  ///< "128x256x64.2x4.s3", of several splits "64x64x64.2x2.s4.k2"
+  std::string name() const;  ///< "128x256x64.2x4.s3"; with several splits "64x64x64.2x2.s4.k2"
 };
 
 struct GpuGemmPlan {
-  ContractPlan contract;
-  /// What of an operand lies in shared memory: its value before it was widened.
+  GemmPlan contract;
+  /// The form of an operand in shared memory: its value before it was widened.
   struct Side {
     loop::OpId value = loop::none;
     DType dtype = DType::none;
-    bool depth_inside = true;        ///< it is contiguous along the depth
-    int64_t lanes = 1;               ///< elements that a thread brings at once, along the depth or across
-    bool copied = false;             ///< as they are, by the machine's copies
-    bool even = false;               ///< evenly spaced along the depth and across, and without a mask
-    bool lines_along_depth = false;  ///< in shared memory
-    int64_t bytes = 0;               ///< of an element there
-    int64_t operations = 0;          ///< that make an element of what is read
+    bool depth_inside = true;        ///< the operand is contiguous along the depth
+    int64_t lanes = 1;               ///< elements per access of a thread, along the depth or across it
+    bool copied = false;             ///< the machine's asynchronous copies load it unchanged
+    bool even = false;               ///< evenly spaced along the depth and across it, without a mask
+    bool lines_along_depth = false;  ///< lines in shared memory run along the depth
+    int64_t bytes = 0;               ///< bytes of an element in shared memory
+    int64_t operations = 0;          ///< operations between the loads and an element
   };
   Side row, column;
-  const GpuMachine::Matrix* matrix = nullptr;  ///< the target's; none: one product after the other
+  /// one of the target's; null: multiply-adds without a matrix instruction
+  const GpuMachine::Matrix* matrix = nullptr;
   GpuGemmTile tile;
   unsigned threads = 0;
-  int64_t resident = 1;  ///< blocks that a multiprocessor holds at once
+  int64_t resident = 1;  ///< blocks that a multiprocessor runs concurrently
   int64_t row_tiles = 0, column_tiles = 0;
 
   int64_t blocks() const { return contract.batch.extent * row_tiles * column_tiles * tile.splits; }
-  int64_t steps() const;           ///< of the depth
-  int64_t steps_of_block() const;  ///< the same where blocks share them
-  /// Elements of a line of shared memory, some of which keep the lines' beginnings in different banks; bytes of a piece.
+  int64_t steps() const;           ///< steps of the whole depth
+  int64_t steps_of_block() const;  ///< steps of one block, with split-K
+  /// Elements of a line of shared memory, padded so that lines start in different banks; bytes of an operand
+  /// tile.
   int64_t line(const Side& side) const;
-  int64_t piece_bytes(const Side& side) const;
-  int64_t stage_bytes() const { return piece_bytes(row) + piece_bytes(column); }
+  int64_t tile_bytes(const Side& side) const;
+  int64_t stage_bytes() const { return tile_bytes(row) + tile_bytes(column); }
   int64_t sums_line() const;     ///< elements from row to row of the sums in shared memory
-  int64_t shared_bytes() const;  ///< of a block
+  int64_t shared_bytes() const;  ///< shared memory of a block
 };
 
-/// The plan, or nothing where the kernel is no contraction of floats whose rows and columns are worth a tile. `tile`: the id of one of
-/// grid_contract_options(), or 0 for the one that takes the least time. Turns the kernel's buffers into one-dimensional ones, packed ones
-/// too.
-std::optional<GpuGemmPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel, uint64_t tile);
+/// Returns the plan, or nullopt if the kernel is no contraction of floats with enough rows and columns for a
+/// tile. `tile`: the id of one of gpu_gemm_options(), or 0 for the fastest by the cost model. Makes all
+/// buffers of the kernel one-dimensional, packed ones included.
+std::optional<GpuGemmPlan> plan_gpu_gemm(const Target& target, loop::Kernel& kernel, uint64_t tile);
 
-/// The tiles that there are for the kernel, with their times by the cost model and the layouts of constants that they want; that of least
-/// time first. Empty where there is no plan.
-std::vector<GpuOption> grid_contract_options(const Target& target, const loop::Kernel& kernel);
+/// The possible tiles of the kernel with the cost model's times and the layouts that they request for
+/// constants; the fastest comes first. Empty if there is no plan.
+std::vector<GpuOption> gpu_gemm_options(const Target& target, const loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_contract(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan);
+void emit_gpu_gemm(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan);
 
 }  // namespace ferrite::emitter

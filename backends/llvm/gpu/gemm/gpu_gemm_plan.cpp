@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What lies in shared memory, and the tile that a block makes: by what multiplying, bringing and waiting take.
+// The form of operands in shared memory, and the choice of a block's tile by a cost model of multiplying,
+// loading and waiting.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,7 +19,8 @@ namespace {
 
 using loop::none;
 
-/// The value before casts to wider floats. Of one of 8 bits it is what the cast gives: matrix instructions multiply those of 16.
+/// The value before casts to wider floats. For an 8-bit float it is the cast's result, since matrix
+/// instructions multiply 16-bit floats.
 loop::OpId before_widening(const loop::Statement& statement, loop::OpId value) {
   for (;;) {
     const auto& op = statement.ops[value];
@@ -29,8 +31,8 @@ loop::OpId before_widening(const loop::Statement& statement, loop::OpId value) {
   }
 }
 
-/// How far the largest buffer that the value is made of moves by one step of the axis' last variable; nothing where unevenly.
-std::optional<int64_t> step_along(loop::Kernel& kernel, const ContractPlan& plan, loop::OpId value,
+/// The stride of the value's largest buffer along the axis' last variable; nullopt if it is not constant.
+std::optional<int64_t> step_along(loop::Kernel& kernel, const GemmPlan& plan, loop::OpId value,
                                   const Axis& axis) {
   const auto& statement = plan.statement;
   const std::array roots{value};
@@ -46,7 +48,7 @@ std::optional<int64_t> step_along(loop::Kernel& kernel, const ContractPlan& plan
   return kernel.pool.coefficient(largest->index[0], axis.vars.back().symbol);
 }
 
-/// Whether all that the value is made of can be read as vectors of `lanes` along the flat coordinate.
+/// Whether all loads of the value can be vectors of `lanes` elements along the flat coordinate.
 bool is_even(loop::Kernel& kernel, const loop::Statement& statement, loop::OpId value, index::Symbol along) {
   auto& pool = kernel.pool;
   const std::array roots{value};
@@ -63,8 +65,8 @@ bool is_even(loop::Kernel& kernel, const loop::Statement& statement, loop::OpId 
   return true;
 }
 
-/// Whether the value is so many neighbouring elements of memory that begin at a multiple of them, or zeros all at once, wherever `along`
-/// is a multiple of `lanes`.
+/// Whether, wherever `along` is a multiple of `lanes`, the value consists of that many adjacent and aligned
+/// elements of memory, or of zeros only.
 bool is_copy(loop::Kernel& kernel, const loop::Statement& statement, loop::OpId value, index::Symbol along,
              int64_t lanes) {
   auto& pool = kernel.pool;
@@ -101,8 +103,9 @@ bool is_copy(loop::Kernel& kernel, const loop::Statement& statement, loop::OpId 
          std::ranges::all_of(affine.rest, whole);
 }
 
-/// Whether rows of the result, and of what is read behind the sums, begin where vectors do, so that the last one may be in part.
-bool finishes_vectors(loop::Kernel& kernel, const ContractPlan& contract, unsigned lanes) {
+/// Whether result rows, and rows that the epilogue reads, start at multiples of the lanes, so that the last
+/// vector may be partial.
+bool finishes_vectors(loop::Kernel& kernel, const GemmPlan& contract, unsigned lanes) {
   auto& pool = kernel.pool;
   const auto& statement = contract.statement;
   if (contract.columns.vars.size() != 1) return false;
@@ -121,7 +124,7 @@ bool finishes_vectors(loop::Kernel& kernel, const ContractPlan& contract, unsign
   return true;
 }
 
-/// What is computed for each element, beside its place.
+/// The number of operations per element, apart from its address.
 int64_t operations_of(const loop::Statement& statement, index::Pool& pool, loop::OpId value) {
   const std::array roots{value};
   const auto needed = needed_operations(statement, pool, roots);
@@ -130,7 +133,7 @@ int64_t operations_of(const loop::Statement& statement, index::Pool& pool, loop:
   return count;
 }
 
-/// What of a side does not depend on the tile.
+/// The properties of an operand that do not depend on the tile.
 GpuGemmPlan::Side side_of(loop::Kernel& kernel, const GpuGemmPlan& plan, const Operand& operand,
                           const Axis& across) {
   const auto& contract = plan.contract;
@@ -147,20 +150,21 @@ GpuGemmPlan::Side side_of(loop::Kernel& kernel, const GpuGemmPlan& plan, const O
   return side;
 }
 
-/// A side whose elements are kept as they lie in memory, where the machine has copies for them.
+/// Sets the form in shared memory: unchanged elements if the machine has asynchronous copies for them.
 void copy_side(const GpuMachine& machine, loop::Kernel& kernel, const GpuGemmPlan& plan, const Axis& across,
                GpuGemmPlan::Side& side) {
   side.bytes = bits_of(plan.matrix ? side.dtype : plan.contract.accumulator) / 8;
   side.lines_along_depth = plan.matrix && (side.depth_inside || plan.matrix->load_transposed.empty());
   if (side.bytes * 8 != bits_of(side.dtype) || (plan.matrix && side.lines_along_depth != side.depth_inside))
     return;
-  // One by one a thread reads rows and columns that lie side by side across: copies would not turn them.
+  // Without a matrix instruction, threads read adjacent rows or columns across the depth; a copy cannot
+  // transpose.
   if (!plan.matrix && side.depth_inside) return;
   const auto& inner = side.depth_inside ? plan.contract.depth : across;
   const auto statement = value_statement(plan.contract, kernel.pool, side.value);
   for (const auto& [bytes, name] : machine.copies.widths) {
     const int64_t lanes = bytes / side.bytes;
-    // A part of a vector is one of whole elements, which nothing masks.
+    // A partial vector consists of whole elements and must not need a mask.
     if (lanes < 1 || (inner.extent % lanes != 0 && statement.ops[side.value].a != none) ||
         !is_copy(kernel, statement, side.value, inner.symbol, lanes))
       continue;
@@ -171,7 +175,7 @@ void copy_side(const GpuMachine& machine, loop::Kernel& kernel, const GpuGemmPla
   }
 }
 
-/// Whether all that a side's value is made of is read without a mask, evenly spaced along the depth and across.
+/// Whether the value's loads are unmasked, and evenly spaced along the depth and across it.
 bool is_evenly_spaced(loop::Kernel& kernel, const GpuGemmPlan& plan, const Axis& across,
                       const GpuGemmPlan::Side& side) {
   auto& pool = kernel.pool;
@@ -202,8 +206,10 @@ constexpr std::array scalar_shapes = {Shape{128, 128, 16, 16}, Shape{128, 64, 16
                                       Shape{64, 64, 16, 16},   Shape{32, 64, 16, 16},  Shape{64, 32, 16, 16},
                                       Shape{32, 32, 16, 16}};
 
-/// Registers of a thread, about: its sums, operands of the products that are on their way, and what it brings through registers.
+/// Estimated registers per thread: sums, operands of the products in flight, and elements loaded through
+/// registers.
 int64_t registers_of(const GpuMachine& machine, const GpuGemmPlan& plan) {
+  // Registers for addresses and loop counters, as the code generator uses them.
   const int64_t addresses = plan.matrix ? 44 : 32;
   const auto& tile = plan.tile;
   const int64_t rows = tile.rows / tile.thread_rows, columns = tile.columns / tile.thread_columns;
@@ -211,7 +217,7 @@ int64_t registers_of(const GpuMachine& machine, const GpuGemmPlan& plan) {
   int64_t on_their_way = 0;
   for (const auto& [side, across] : {std::pair(&plan.row, tile.rows), std::pair(&plan.column, tile.columns)})
     if (!side->copied) {
-      constexpr int64_t of_place = 2;  // what of it is the same at each step
+      constexpr int64_t of_place = 2;  // terms of the address that are the same at each step
       const int64_t each = ceil_div(side->lanes * side->bytes, 4) + (side->even ? 0 : of_place);
       on_their_way += across * tile.depth / side->lanes / plan.threads * each;
     }
@@ -221,7 +227,7 @@ int64_t registers_of(const GpuMachine& machine, const GpuGemmPlan& plan) {
   return addresses + sums + 2 * operands + on_their_way;
 }
 
-/// Fills in what follows from the plan's tile; false where the machine does not hold it.
+/// Fills in the values that follow from the plan's tile; returns false if the machine cannot run it.
 bool fit(const GpuMachine& machine, GpuGemmPlan& plan) {
   constexpr int64_t most_registers = 255;
   const auto& tile = plan.tile;
@@ -232,7 +238,7 @@ bool fit(const GpuMachine& machine, GpuGemmPlan& plan) {
   plan.threads =
       static_cast<unsigned>(tile.thread_rows * tile.thread_columns * (plan.matrix ? machine.warp : 1));
   if (plan.threads > machine.threads) return false;
-  // Each thread has a part of a piece.
+  // Each thread must load a part of each operand tile.
   for (auto [side, across] : {std::pair(&plan.row, tile.rows), std::pair(&plan.column, tile.columns)}) {
     side->lanes = std::min(side->lanes, across * tile.depth / plan.threads);
     const auto has_width = [&](const GpuMachine::Copy& copy) {
@@ -245,12 +251,13 @@ bool fit(const GpuMachine& machine, GpuGemmPlan& plan) {
   if (tile.splits > machine.cluster.most || plan.steps() % tile.splits != 0) return false;
   plan.row_tiles = ceil_div(plan.contract.rows.extent, tile.rows);
   plan.column_tiles = ceil_div(plan.contract.columns.extent, tile.columns);
-  // Clusters are for multiprocessors that would have nothing to do; one behind the other they cost more than they save.
+  // Split-K is for otherwise idle multiprocessors; if clusters run one after the other they cost more than
+  // they save.
   if (tile.splits > 1 && plan.blocks() > machine.multiprocessors) return false;
   const int64_t registers = registers_of(machine, plan);
   if (plan.shared_bytes() > machine.shared_bytes || registers > most_registers) return false;
-  constexpr int64_t reserved = 1 << 10,
-                    most_threads = 2048;  // of shared memory by each block; of a multiprocessor
+  // Shared memory that each block reserves, and threads of a multiprocessor.
+  constexpr int64_t reserved = 1 << 10, most_threads = 2048;
   const int64_t in_memory =
       machine.shared_bytes / std::min(machine.shared_bytes, plan.shared_bytes() + reserved);
   plan.resident = std::max<int64_t>(1, std::min({in_memory, machine.registers / (registers * plan.threads),
@@ -258,26 +265,29 @@ bool fit(const GpuMachine& machine, GpuGemmPlan& plan) {
   return true;
 }
 
-/// Seconds of the kernel: of a multiprocessor's rounds of blocks that run at once, where the longest of multiplying, reading shared
-/// memory, bringing pieces, asking for them and waiting for them takes the time of each step.
+/// Estimated seconds of the kernel. It counts the waves of concurrent blocks on a multiprocessor. The time of
+/// a step is the longest of multiplying, reading shared memory, loading tiles, issuing the loads, and waiting
+/// for them.
 double seconds_of(const Target& target, const GpuGemmPlan& plan) {
-  constexpr double l2_bytes = 40, shared_bytes = 128;  // of a multiprocessor a cycle
-  constexpr double latency = 800, start = 1500,
-                   write = 1.0 / 8;  // cycles: to the first byte, of a block, of a sum
-  constexpr double meeting = 3000;   // cycles: of the blocks of a cluster
+  constexpr double l2_bytes = 40, shared_bytes = 128;  // bytes of a multiprocessor per cycle
+  // Cycles: to the first byte, to start a block, to write a sum.
+  constexpr double latency = 800, start = 1500, write = 1.0 / 8;
+  constexpr double meeting = 3000;  // cycles: synchronisation of a cluster
   const auto& machine = *target.grid;
   const auto& tile = plan.tile;
   const auto bytes = static_cast<double>(plan.row.bytes), depth = static_cast<double>(tile.depth);
   const auto area = static_cast<double>(tile.rows * tile.columns);
   const double words = static_cast<double>(bits_of(plan.contract.accumulator)) / 32;
   const double products = plan.matrix ? plan.matrix->products : machine.products / words;
-  const double bringing = static_cast<double>(tile.rows + tile.columns) * depth * bytes / l2_bytes;
-  // Cycles that shared memory takes to give each warp its rows and columns. One by one, threads of a warp share what they read, but
-  // not in fewer than two cycles for each of their reads, of up to four elements; and reads take the place of multiplications.
+  const double loading = static_cast<double>(tile.rows + tile.columns) * depth * bytes / l2_bytes;
+  // Cycles of shared memory to serve each warp's rows and columns. Without matrix instructions, the threads
+  // of a warp share what they read, but each read of up to four elements takes at least two cycles, and reads
+  // occupy issue slots of multiplications.
   const int64_t rows = tile.rows / tile.thread_rows, columns = tile.columns / tile.thread_columns;
   const int64_t lines = tile.rows * tile.thread_columns + tile.columns * tile.thread_rows;
   const int64_t reads = 2 * (ceil_div(rows, 4) + ceil_div(columns, 4));
-  // Instructions of a thread for what it brings at once, about; what is uneven or masked has its place found each time.
+  // Approximate instructions of a thread per access. If the access is not evenly spaced or is masked, its
+  // address is computed each time.
   constexpr int64_t of_copy = 4, of_read = 6, of_place_to_copy = 6, of_places_to_read = 40, of_operation = 2;
   const auto instructions = [&](const GpuGemmPlan::Side& side, int64_t across) {
     const int64_t of_place = side.copied ? of_place_to_copy : of_places_to_read;
@@ -286,12 +296,13 @@ double seconds_of(const Target& target, const GpuGemmPlan& plan) {
     const int64_t accesses = across * tile.depth / side.lanes;
     return static_cast<double>(accesses * each);
   };
-  const double asking =
+  const double issuing =
       (instructions(plan.row, tile.rows) + instructions(plan.column, tile.columns)) / machine.products;
   double multiplying = area * depth / products;
   double reading = static_cast<double>(lines) * depth * bytes / shared_bytes;
   if (!plan.matrix) {
-    // Of the cycles that have a multiplication to issue (f32, 4,096 x 4,096 x 4,096 on an H200: 3.43 to 3.86 ms).
+    // Fraction of cycles that issue a multiplication (measured: f32, 4,096 x 4,096 x 4,096 on an H200, 3.43
+    // to 3.86 ms).
     constexpr double issued = 0.78;
     multiplying *= (1 + static_cast<double>(reads) / static_cast<double>(rows * columns)) / issued;
     const int64_t reads_of_warps = reads * plan.threads / machine.warp;
@@ -304,8 +315,8 @@ double seconds_of(const Target& target, const GpuGemmPlan& plan) {
     const auto at_once = static_cast<double>(count);
     const double warps = at_once * plan.threads / machine.warp;
     const double busy = warps / (warps + 1);
-    const double step = std::max({at_once * multiplying / busy, at_once * bringing, at_once * reading,
-                                  at_once * asking, latency / static_cast<double>(tile.stages - 1)});
+    const double step = std::max({at_once * multiplying / busy, at_once * loading, at_once * reading,
+                                  at_once * issuing, latency / static_cast<double>(tile.stages - 1)});
     const double together = tile.splits > 1 ? meeting : 0;
     return start + latency + together + static_cast<double>(plan.steps_of_block()) * step +
            at_once * area * write;
@@ -316,11 +327,11 @@ double seconds_of(const Target& target, const GpuGemmPlan& plan) {
   return cycles / target.cycles_per_second;
 }
 
-/// What does not depend on the tile.
+/// The part of the plan that does not depend on the tile.
 std::optional<GpuGemmPlan> plan_without_tile(const Target& target, loop::Kernel& kernel, bool assume_packed) {
-  constexpr int64_t least = 8;  // rows, columns and depth; fewer are done as sums of their own
-  auto planned = kernel;        // what is no contraction of tiles stays as it is
-  auto contract = plan_contract_of_grid(target, planned, assume_packed);
+  constexpr int64_t least = 8;  // rows, columns and depth; smaller products are emitted as plain reductions
+  auto planned = kernel;        // a kernel that gets no tiles must stay unchanged
+  auto contract = plan_gemm_for_gpu(target, planned, assume_packed);
   if (!contract || contract->rows.extent < least || contract->columns.extent < least ||
       contract->depth.extent < least || contract->batch.extent == 0)
     return std::nullopt;
@@ -328,7 +339,7 @@ std::optional<GpuGemmPlan> plan_without_tile(const Target& target, loop::Kernel&
   GpuGemmPlan plan;
   plan.contract = std::move(*contract);
   auto& made = plan.contract;
-  // A thread writes as much at once as an access is wide, of the narrowest result.
+  // The epilogue writes one full access per thread, in elements of the narrowest result.
   int64_t narrowest = bytes_of_access;
   for (const auto& store : made.statement.stores)
     narrowest =
@@ -353,7 +364,7 @@ struct Choice {
   double seconds;
 };
 
-/// Each tile that the machine holds, that of the least time first.
+/// All tiles that the machine can run, fastest first.
 std::vector<Choice> choices_of(const Target& target, GpuGemmPlan& plan) {
   const auto& machine = *target.grid;
   const bool copies = plan.row.copied || plan.column.copied;
@@ -361,6 +372,8 @@ std::vector<Choice> choices_of(const Target& target, GpuGemmPlan& plan) {
   std::vector<Choice> choices;
   const auto add = [&](const Shape& shape, int64_t depth) {
     for (int64_t splits = 1; splits <= machine.cluster.most; splits *= 2)
+      // With copies, more stages hide more latency; without, tiles pass through registers and two stages
+      // suffice.
       for (int64_t stages = copies ? 4 : 2; stages >= (copies ? 3 : 2); --stages) {
         plan.row = row;
         plan.column = column;
@@ -371,7 +384,7 @@ std::vector<Choice> choices_of(const Target& target, GpuGemmPlan& plan) {
   };
   const int64_t bits = bits_of(plan.contract.accumulator);
   if (plan.matrix) {
-    // A line of 64 bytes, or of 128.
+    // Lines of 64 or 128 bytes.
     for (const auto& shape : matrix_shapes)
       for (int64_t bytes = 64; bytes <= (copies ? 128 : 64); bytes *= 2) add(shape, bytes / plan.row.bytes);
   } else {
@@ -407,7 +420,7 @@ int64_t GpuGemmPlan::line(const Side& side) const {
   const int64_t across = &side == &row ? tile.rows : tile.columns;
   return (side.lines_along_depth ? tile.depth : across) + bytes_of_access / side.bytes;
 }
-int64_t GpuGemmPlan::piece_bytes(const Side& side) const {
+int64_t GpuGemmPlan::tile_bytes(const Side& side) const {
   const int64_t across = &side == &row ? tile.rows : tile.columns;
   return line(side) * (side.lines_along_depth ? across : tile.depth) * side.bytes;
 }
@@ -415,11 +428,11 @@ int64_t GpuGemmPlan::sums_line() const {
   return tile.columns + 2 * bytes_of_access * 8 / bits_of(contract.accumulator);
 }
 int64_t GpuGemmPlan::shared_bytes() const {
-  const int64_t sums = grid_turn_rows(*this) * sums_line() * bits_of(contract.accumulator) / 8;
+  const int64_t sums = rows_of_round(*this) * sums_line() * bits_of(contract.accumulator) / 8;
   return std::max(tile.stages * stage_bytes(), sums);
 }
 
-std::optional<GpuGemmPlan> plan_grid_contract(const Target& target, loop::Kernel& kernel, uint64_t tile) {
+std::optional<GpuGemmPlan> plan_gpu_gemm(const Target& target, loop::Kernel& kernel, uint64_t tile) {
   auto plan = plan_without_tile(target, kernel, false);
   if (!plan) return std::nullopt;
   if (tile != 0) {
@@ -433,7 +446,7 @@ std::optional<GpuGemmPlan> plan_grid_contract(const Target& target, loop::Kernel
   return plan;
 }
 
-std::vector<GpuOption> grid_contract_options(const Target& target, const loop::Kernel& kernel) {
+std::vector<GpuOption> gpu_gemm_options(const Target& target, const loop::Kernel& kernel) {
   constexpr size_t most = 12;
   constexpr double hopeless = 2;  // times the least
   std::vector<GpuOption> options;
@@ -444,7 +457,7 @@ std::vector<GpuOption> grid_contract_options(const Target& target, const loop::K
   std::vector<GpuGemmTile> taken;
   for (const auto& [tile, seconds] : choices_of(target, *plan)) {
     if (options.size() == most || (!options.empty() && seconds > hopeless * options[0].seconds)) break;
-    // Of those that differ in depth and stages alone, two.
+    // At most two of those that differ only in depth and stages.
     const auto alike = std::ranges::count_if(taken, [&](const GpuGemmTile& other) {
       return other.rows == tile.rows && other.columns == tile.columns &&
              other.thread_rows == tile.thread_rows && other.thread_columns == tile.thread_columns &&

@@ -10,7 +10,7 @@
 
 namespace ferrite::emitter {
 
-llvm::Value* SharedPiece::at(llvm::IRBuilder<>& builder, llvm::Value* across, llvm::Value* depth) const {
+llvm::Value* SharedTile::at(llvm::IRBuilder<>& builder, llvm::Value* across, llvm::Value* depth) const {
   auto* outer = lines_along_depth ? across : depth;
   auto* inner = lines_along_depth ? depth : across;
   auto* place =
@@ -26,7 +26,7 @@ MatrixInstruction::MatrixInstruction(KernelContext& context, ThreadBlock& block,
   warp_ = builder_.CreateUDiv(block.thread(), context.i64(lanes));
 }
 
-/// How far the lane's elements of a fragment lie from lane 0's: row and column, or line and depth.
+/// Offset of the lane's elements of a fragment from those of lane 0: row and column, or line and depth.
 std::pair<llvm::Value*, llvm::Value*> MatrixInstruction::place_of_lane(const Fragment& fragment) {
   auto* quotient = builder_.CreateUDiv(lane_, context_.i64(fragment.divisor));
   auto* remainder = builder_.CreateURem(lane_, context_.i64(fragment.divisor));
@@ -62,7 +62,7 @@ size_t MatrixInstruction::sums_together(size_t number) const {
   return side_by_side(4) ? 4 : side_by_side(2) ? 2 : 1;
 }
 
-std::vector<MatrixInstruction::Operands> MatrixInstruction::operands(const SharedPiece& piece,
+std::vector<MatrixInstruction::Operands> MatrixInstruction::operands(const SharedTile& tile,
                                                                      const Fragment& layout, int64_t lines,
                                                                      llvm::Value* first, int64_t depth,
                                                                      int64_t count) {
@@ -71,27 +71,28 @@ std::vector<MatrixInstruction::Operands> MatrixInstruction::operands(const Share
   llvm::Type* type = machine_.words  ? builder_.getInt32Ty()
                      : together == 1 ? element
                                      : llvm::FixedVectorType::get(element, together);
-  if (!machine_.load.empty()) return load_squares(piece, layout, lines, first, depth, count, type);
-  const auto bytes = piece.element->getScalarSizeInBits() / 8 * together;
+  if (!machine_.load.empty()) return load_squares(tile, layout, lines, first, depth, count, type);
+  const auto bytes = tile.element->getScalarSizeInBits() / 8 * together;
   const llvm::Align alignment(std::min<uint64_t>(bytes, bytes_of_access));
   const auto [line, inside] = place_of_lane(layout);
-  auto* lane = piece.at(builder_, builder_.CreateNSWAdd(first, line), inside);
+  auto* lane = tile.at(builder_, builder_.CreateNSWAdd(first, line), inside);
   std::vector<Operands> result;
   for (int64_t number = 0; number < count; ++number) {
     auto& operands = result.emplace_back();
     for (size_t e = 0; e < layout.elements.size(); e += together) {
       const auto& at = layout.elements[e];
-      const auto offset = piece.offset(number * lines + at.line, depth + at.depth);
+      const auto offset = tile.offset(number * lines + at.line, depth + at.depth);
       operands.push_back(builder_.CreateAlignedLoad(
-          type, builder_.CreateInBoundsGEP(piece.element, lane, context_.i64(offset)), alignment));
+          type, builder_.CreateInBoundsGEP(tile.element, lane, context_.i64(offset)), alignment));
     }
   }
   return result;
 }
 
-/// By the machine's instruction, which loads squares of 8 by 8 and gives each lane its elements of each, an operand; a lane says where
-/// one line of one square lies. Fragments of few squares are loaded together.
-std::vector<MatrixInstruction::Operands> MatrixInstruction::load_squares(const SharedPiece& piece,
+/// Loads operands with the machine's instruction, which loads 8 x 8 squares and distributes their elements as
+/// operands. Each lane passes the address of one line of one square. Small fragments are loaded several at a
+/// time.
+std::vector<MatrixInstruction::Operands> MatrixInstruction::load_squares(const SharedTile& tile,
                                                                          const Fragment& layout,
                                                                          int64_t lines, llvm::Value* first,
                                                                          int64_t depth, int64_t count,
@@ -112,11 +113,11 @@ std::vector<MatrixInstruction::Operands> MatrixInstruction::load_squares(const S
         builder_.CreateSelect(is, context_.i64(number / of_fragment * lines + at.line), corner_line);
     corner_depth = builder_.CreateSelect(is, context_.i64(at.depth), corner_depth);
   }
-  const bool along = piece.lines_along_depth;
+  const bool along = tile.lines_along_depth;
   auto* across = builder_.CreateNSWAdd(first, corner_line);
-  auto* lane = along ? piece.at(builder_, builder_.CreateNSWAdd(across, line), corner_depth)
-                     : piece.at(builder_, across, builder_.CreateNSWAdd(corner_depth, line));
-  // "...x4...": how many squares.
+  auto* lane = along ? tile.at(builder_, builder_.CreateNSWAdd(across, line), corner_depth)
+                     : tile.at(builder_, across, builder_.CreateNSWAdd(corner_depth, line));
+  // The name contains the number of squares, as in "...x4...".
   auto name = along ? machine_.load : machine_.load_transposed;
   name.replace(name.find('#'), 1, std::to_string(squares));
   auto* word = builder_.getInt32Ty();
@@ -127,7 +128,7 @@ std::vector<MatrixInstruction::Operands> MatrixInstruction::load_squares(const S
   std::vector<Operands> result;
   for (int64_t start = 0; start < count; start += fragments) {
     const std::array places{
-        builder_.CreateInBoundsGEP(piece.element, lane, context_.i64(piece.offset(start * lines, depth)))};
+        builder_.CreateInBoundsGEP(tile.element, lane, context_.i64(tile.offset(start * lines, depth)))};
     auto* loaded = block_.call(name, loads, places);
     for (int64_t number = 0; number < squares; ++number) {
       if (number % of_fragment == 0) result.emplace_back();

@@ -10,7 +10,7 @@
 
 namespace ferrite::emitter {
 
-loop::Statement value_statement(const ContractPlan& plan, index::Pool& pool, loop::OpId value) {
+loop::Statement value_statement(const GemmPlan& plan, index::Pool& pool, loop::OpId value) {
   const std::array roots{value};
   auto kept = keep_operations(plan.statement, needed_operations(plan.statement, pool, roots), false);
   kept.reductions.clear();
@@ -49,6 +49,7 @@ loop::Statement SharedTileLoader::make_statement() {
   if (!side_.copied) return made;
   const auto& load = made.ops[side_.value];
   const auto depth = plan_.contract.depth.symbol;
+  // The address is not affine in the depth: split the depth into step and position inside the step.
   if (pool.coefficient(load.index[0], depth)) return made;
   const int64_t tile = plan_.tile.depth;
   parts_ = {pool.new_symbol({0, plan_.steps() - 1}), pool.new_symbol({0, tile - 1})};
@@ -57,12 +58,13 @@ loop::Statement SharedTileLoader::make_statement() {
   return made;
 }
 
-SharedPiece SharedTileLoader::piece(llvm::Value* stage) const {
+SharedTile SharedTileLoader::tile(llvm::Value* stage) const {
   return {element_, side_.lines_along_depth, plan_.line(side_),
           builder_.CreateInBoundsGEP(builder_.getInt8Ty(), memory_, stage)};
 }
 
-/// Across and along the depth, where the thread's part lies in the piece: neighbours read neighbours.
+/// Position of the thread's access in the tile, across and along the depth. Neighbouring threads read
+/// adjacent memory, so the access is coalesced.
 std::pair<llvm::Value*, llvm::Value*> SharedTileLoader::place(int64_t access) {
   const int64_t inner = (side_.depth_inside ? plan_.tile.depth : across_) / side_.lanes,
                 threads = plan_.threads;
@@ -106,7 +108,7 @@ void SharedTileLoader::begin(llvm::Value* batch, llvm::Value* first, llvm::Value
   const int64_t outer_step = threads / inner;
   for (int64_t access = 0; access < accesses(); ++access) {
     if (access > 0 && (across_step_ || !side_.depth_inside) && threads % inner == 0) {
-      // The others are at constant distances from the first.
+      // The other accesses are at constant distances from the first.
       const int64_t distance = access * outer_step * (side_.depth_inside ? *across_step_ : *depth_step_);
       starts_.push_back(builder_.CreateGEP(element_, starts_[0], context_.i64(distance)));
       continue;
@@ -117,7 +119,7 @@ void SharedTileLoader::begin(llvm::Value* batch, llvm::Value* first, llvm::Value
   }
 }
 
-void SharedTileLoader::bring(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts) {
+void SharedTileLoader::load_async(llvm::Value* depth, llvm::Value* stage, int64_t part, int64_t parts) {
   if (part == 0) values_.clear();
   for (int64_t access = accesses() * part / parts; access < accesses() * (part + 1) / parts; ++access)
     side_.copied ? copy(depth, stage, access) : read(depth, access);
@@ -128,7 +130,7 @@ void SharedTileLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t acce
   auto* outer = builder_.CreateNSWAdd(first_, across);
   auto* k = builder_.CreateNSWAdd(depth, inside);
   const auto& contract = plan_.contract;
-  // What the threads bring together exists as a whole where the depth is a multiple of the piece's.
+  // If the depth is a multiple of the tile's, a step exists for all threads or for none.
   auto* exists = builder_.CreateICmpSLT(depth, depth_end_);
   if (contract.depth.extent % plan_.tile.depth != 0)
     exists = builder_.CreateAnd(exists, builder_.CreateICmpSLT(k, context_.i64(contract.depth.extent)));
@@ -149,7 +151,7 @@ void SharedTileLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t acce
     if (const auto mask = statement_.ops[side_.value].a; mask != loop::none)
       exists = builder_.CreateAnd(exists, body_.value(mask));
   }
-  // The last vector of a row may have a part of its elements.
+  // The last vector of a row may be partial.
   llvm::Value* bytes = nullptr;
   if (const int64_t extent = side_.depth_inside ? contract.depth.extent : axis_.extent;
       extent % side_.lanes != 0) {
@@ -157,7 +159,7 @@ void SharedTileLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t acce
     auto* some = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, context_.i64(side_.lanes));
     bytes = builder_.CreateNSWMul(some, context_.i64(side_.bytes));
   }
-  block_.copy(*block_.copy_of(side_.lanes * side_.bytes), piece(stage).at(builder_, across, inside), from,
+  block_.copy(*block_.copy_of(side_.lanes * side_.bytes), tile(stage).at(builder_, across, inside), from,
               exists, bytes);
 }
 
@@ -167,7 +169,7 @@ void SharedTileLoader::read(llvm::Value* depth, int64_t access) {
   const int64_t across_lanes = side_.depth_inside ? 1 : side_.lanes;
   const int64_t depth_lanes = side_.depth_inside ? side_.lanes : 1;
   const bool even = contract.depth.extent % plan_.tile.depth == 0;
-  // Behind the end the last piece is read again.
+  // Past the end, load the last tile again: the address stays valid and nobody uses the elements.
   depth = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, depth,
                                          context_.i64((plan_.steps() - 1) * plan_.tile.depth));
   auto* wanted = builder_.CreateNSWAdd(depth, inside);
@@ -189,7 +191,7 @@ void SharedTileLoader::read(llvm::Value* depth, int64_t access) {
 
 void SharedTileLoader::write(llvm::Value* stage) {
   if (side_.copied) return;
-  const auto to = piece(stage);
+  const auto to = tile(stage);
   const auto bytes = static_cast<uint64_t>(side_.bytes), lanes = static_cast<uint64_t>(side_.lanes);
   for (int64_t access = 0; access < accesses(); ++access) {
     const auto [across, inside] = place(access);
@@ -198,6 +200,7 @@ void SharedTileLoader::write(llvm::Value* stage) {
       builder_.CreateAlignedStore(value, to.at(builder_, across, inside), llvm::Align(bytes * lanes));
       continue;
     }
+    // The tile is transposed in shared memory: store element by element.
     for (uint64_t k = 0; k < lanes; ++k) {
       auto* next = builder_.getInt64(k);
       auto* place = to.at(builder_, side_.depth_inside ? across : builder_.CreateNSWAdd(across, next),

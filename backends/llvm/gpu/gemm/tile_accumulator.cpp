@@ -13,11 +13,11 @@ namespace ferrite::emitter {
 
 namespace {
 
-/// Neighbours in a thread's rows and columns, where no matrix instruction is used.
+/// Adjacent rows or columns of a thread, without matrix instructions.
 int64_t group_of(int64_t of_thread) { return std::min<int64_t>(4, of_thread); }
 
-/// Each thread has rows and columns in groups of neighbours, the groups of one thread far apart, so that threads read shared memory
-/// side by side.
+/// Accumulators without matrix instructions. Each thread has groups of adjacent rows and columns. The groups
+/// of one thread are far apart, so that the threads together read adjacent shared memory.
 class ScalarSums final : public TileAccumulator {
  public:
   ScalarSums(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan)
@@ -27,7 +27,7 @@ class ScalarSums final : public TileAccumulator {
         type_(context.value_type(plan.contract.accumulator)),
         rows_{plan.tile.thread_rows, plan.tile.rows / plan.tile.thread_rows},
         columns_{plan.tile.thread_columns, plan.tile.columns / plan.tile.thread_columns} {
-    // A warp's threads lie in a rectangle, which takes less of shared memory than a line.
+    // A warp's threads form a rectangle, which reads less of shared memory than a line of threads.
     constexpr int64_t wide = 8;
     const int64_t warp = block.machine().warp, across = plan.tile.thread_columns;
     auto* thread = block.thread();
@@ -51,12 +51,12 @@ class ScalarSums final : public TileAccumulator {
     }
   }
 
-  void add_products(const GridStep& step) override {
-    step.bring(0, 1);
+  void add_products(const GemmStep& step) override {
+    step.load_async(0, 1);
     constexpr int64_t unrolled = 4;
     context_.loop(context_.i64(0), context_.i64(plan_.tile.depth), unrolled, "k", [&](llvm::Value* first) {
-      const auto row = read(step.pieces.rows, rows_, first, unrolled);
-      const auto column = read(step.pieces.columns, columns_, first, unrolled);
+      const auto row = read(step.tiles.rows, rows_, first, unrolled);
+      const auto column = read(step.tiles.columns, columns_, first, unrolled);
       for (size_t k = 0; k < unrolled; ++k)
         for (size_t r = 0; r < row[k].size(); ++r)
           for (size_t c = 0; c < column[k].size(); ++c) {
@@ -69,18 +69,18 @@ class ScalarSums final : public TileAccumulator {
     step.arrive();
   }
 
-  int64_t turns() const override { return rows_.count / rows_.group(); }
-  llvm::Value* row_of(int64_t turn, llvm::Value* number) override {
-    return builder_.CreateNSWAdd(number, context_.i64(turn * rows_.threads * rows_.group()));
+  int64_t rounds() const override { return rows_.count / rows_.group(); }
+  llvm::Value* row_of(int64_t round, llvm::Value* number) override {
+    return builder_.CreateNSWAdd(number, context_.i64(round * rows_.threads * rows_.group()));
   }
-  void write(int64_t turn, llvm::Value* memory, int64_t line) override {
+  void write(int64_t round, llvm::Value* memory, int64_t line) override {
     const int64_t group = columns_.group();
     auto* vector = llvm::FixedVectorType::get(type_, static_cast<unsigned>(group));
     for (int64_t r = 0; r < rows_.group(); ++r)
       for (int64_t start = 0; start < columns_.count; start += group) {
         llvm::Value* values = llvm::PoisonValue::get(vector);
         for (int64_t c = 0; c < group; ++c) {
-          auto* sum = sums_[static_cast<size_t>((turn * rows_.group() + r) * columns_.count + start + c)];
+          auto* sum = sums_[static_cast<size_t>((round * rows_.group() + r) * columns_.count + start + c)];
           values =
               builder_.CreateInsertElement(values, builder_.CreateLoad(type_, sum), static_cast<uint64_t>(c));
         }
@@ -94,9 +94,9 @@ class ScalarSums final : public TileAccumulator {
   }
 
  private:
-  /// Of the rows or columns.
+  /// The thread's part of the rows or of the columns.
   struct Part {
-    int64_t threads = 1, count = 1;  ///< and how many of a thread
+    int64_t threads = 1, count = 1;  ///< threads along the dimension, and elements per thread
     llvm::Value* first = nullptr;
     int64_t group() const { return group_of(count); }
   };
@@ -110,8 +110,8 @@ class ScalarSums final : public TileAccumulator {
     return llvm::Align(std::min<uint64_t>(bytes, bytes_of_access));
   }
 
-  /// By step of the depth, then by row or column.
-  std::vector<std::vector<llvm::Value*>> read(const SharedPiece& piece, const Part& part, llvm::Value* depth,
+  /// Loads the operands, indexed by depth step, then by row or column.
+  std::vector<std::vector<llvm::Value*>> read(const SharedTile& tile, const Part& part, llvm::Value* depth,
                                               int64_t steps) {
     std::vector<std::vector<llvm::Value*>> values(static_cast<size_t>(steps));
     const int64_t group = part.group();
@@ -120,7 +120,7 @@ class ScalarSums final : public TileAccumulator {
       for (int64_t start = 0; start < part.count; start += group) {
         auto* across = builder_.CreateNSWAdd(part.first, context_.i64(start * part.threads));
         auto* from =
-            piece.at(builder_, across, builder_.CreateNSWAdd(depth, context_.i64(static_cast<int64_t>(k))));
+            tile.at(builder_, across, builder_.CreateNSWAdd(depth, context_.i64(static_cast<int64_t>(k))));
         auto* loaded = builder_.CreateAlignedLoad(vector, from, alignment(group));
         for (int64_t lane = 0; lane < group; ++lane)
           values[k].push_back(builder_.CreateExtractElement(loaded, static_cast<uint64_t>(lane)));
@@ -136,8 +136,9 @@ class ScalarSums final : public TileAccumulator {
   std::vector<llvm::AllocaInst*> sums_;
 };
 
-/// Each warp has a part of the tile, which it goes over instruction by instruction. Where copies run beside the threads, operands of the
-/// next instructions are read while these run, those of the next step, too.
+/// Accumulators with a matrix instruction. Each warp computes a part of the tile, instruction by instruction.
+/// On machines with asynchronous copies, the operands of the next instructions are loaded while the current
+/// ones run, across steps too.
 class MatrixSums final : public TileAccumulator {
  public:
   MatrixSums(KernelContext& context, ThreadBlock& block, const GpuGemmPlan& plan)
@@ -159,44 +160,45 @@ class MatrixSums final : public TileAccumulator {
       }
   }
 
-  void begin(const SharedPieces& pieces) override {
+  void begin(const SharedTiles& tiles) override {
     if (!ahead_) return;
-    const auto first = read(pieces, 0);
+    const auto first = read(tiles, 0);
     for (const auto* side : {&first.rows, &first.columns})
       for (const auto& operands : *side)
         for (auto* operand : operands) kept_.push_back(context_.slot(operand->getType(), "operand"));
     keep(first);
   }
 
-  void add_products(const GridStep& step) override {
+  void add_products(const GemmStep& step) override {
     const int64_t parts = plan_.tile.depth / matrix_.depth();
     if (!ahead_) {
-      step.bring(0, 1);
-      for (int64_t part = 0; part < parts; ++part) multiply(read(step.pieces, part));
+      step.load_async(0, 1);
+      for (int64_t part = 0; part < parts; ++part) multiply(read(step.tiles, part));
       return step.arrive();
     }
     auto operands = recall();
     for (int64_t part = 0; part < parts; ++part) {
       const bool last = part + 1 == parts;
-      // All is on its way before the last products.
-      if (!last || parts == 1) step.bring(part, std::max<int64_t>(1, parts - 1));
+      // All loads must be in flight before the last products.
+      if (!last || parts == 1) step.load_async(part, std::max<int64_t>(1, parts - 1));
+      // The next step's tiles must have arrived before their first operands are loaded.
       if (last) step.arrive();
-      auto next = last ? read(step.next, 0) : read(step.pieces, part + 1);
+      auto next = last ? read(step.next, 0) : read(step.tiles, part + 1);
       multiply(operands);
       operands = std::move(next);
     }
     keep(operands);
   }
 
-  int64_t turns() const override { return row_count(); }
-  llvm::Value* row_of(int64_t turn, llvm::Value* number) override {
+  int64_t rounds() const override { return row_count(); }
+  llvm::Value* row_of(int64_t round, llvm::Value* number) override {
     auto* warp = builder_.CreateUDiv(number, context_.i64(matrix_.rows()));
     auto* within = builder_.CreateURem(number, context_.i64(matrix_.rows()));
     return builder_.CreateNSWAdd(builder_.CreateNSWMul(warp, context_.i64(rows_)),
-                                 builder_.CreateNSWAdd(within, context_.i64(turn * matrix_.rows())));
+                                 builder_.CreateNSWAdd(within, context_.i64(round * matrix_.rows())));
   }
-  void write(int64_t turn, llvm::Value* memory, int64_t line) override {
-    // The warp's rows of the turn lie side by side with the other warps'.
+  void write(int64_t round, llvm::Value* memory, int64_t line) override {
+    // A round has the rows of all warps next to each other.
     auto* first =
         builder_.CreateNSWMul(builder_.CreateUDiv(row_, context_.i64(rows_)), context_.i64(matrix_.rows()));
     for (int64_t c = 0; c < column_count(); ++c)
@@ -207,12 +209,12 @@ class MatrixSums final : public TileAccumulator {
         to = builder_.CreateNSWAdd(to, context_.i64(c * matrix_.columns()));
         auto* place = builder_.CreateInBoundsGEP(type_, memory, to);
         const size_t together = matrix_.sums_together(e);
-        llvm::Value* values = builder_.CreateLoad(type_, sum_at(turn, c)[e]);
+        llvm::Value* values = builder_.CreateLoad(type_, sum_at(round, c)[e]);
         if (together > 1) {
           auto* single = values;
           values = llvm::PoisonValue::get(llvm::FixedVectorType::get(type_, static_cast<unsigned>(together)));
           for (size_t k = 0; k < together; ++k) {
-            if (k > 0) single = builder_.CreateLoad(type_, sum_at(turn, c)[e + k]);
+            if (k > 0) single = builder_.CreateLoad(type_, sum_at(round, c)[e + k]);
             values = builder_.CreateInsertElement(values, single, uint64_t{k});
           }
         }
@@ -233,11 +235,11 @@ class MatrixSums final : public TileAccumulator {
     return std::span(sums_).subspan(static_cast<size_t>(row * column_count() + column) * count, count);
   }
 
-  /// The operands of one instruction's depth.
-  Operands read(const SharedPieces& pieces, int64_t part) {
+  /// The operands for one instruction's depth.
+  Operands read(const SharedTiles& tiles, int64_t part) {
     const int64_t k = part * matrix_.depth();
-    return {matrix_.row_operands(pieces.rows, row_, k, row_count()),
-            matrix_.column_operands(pieces.columns, column_, k, column_count())};
+    return {matrix_.row_operands(tiles.rows, row_, k, row_count()),
+            matrix_.column_operands(tiles.columns, column_, k, column_count())};
   }
   void multiply(const Operands& operands) {
     for (int64_t r = 0; r < row_count(); ++r)
@@ -274,21 +276,21 @@ class MatrixSums final : public TileAccumulator {
   MatrixInstruction matrix_;
   llvm::Type* type_;
   const bool ahead_;
-  const int64_t rows_, columns_;  // of a warp
+  const int64_t rows_, columns_;  // rows and columns of a warp
   llvm::Value *row_ = nullptr, *column_ = nullptr;
   std::vector<llvm::AllocaInst*> sums_, kept_;
-  size_t rows_kept_ = 0, columns_kept_ = 0;  // operands of an instruction
+  size_t rows_kept_ = 0, columns_kept_ = 0;  // operands per instruction
 };
 
 }  // namespace
 
-int64_t grid_turn_rows(const GpuGemmPlan& plan) {
+int64_t rows_of_round(const GpuGemmPlan& plan) {
   const auto& tile = plan.tile;
   return tile.thread_rows * (plan.matrix ? plan.matrix->rows : group_of(tile.rows / tile.thread_rows));
 }
 
-std::unique_ptr<TileAccumulator> make_grid_sums(KernelContext& context, ThreadBlock& block,
-                                                const GpuGemmPlan& plan) {
+std::unique_ptr<TileAccumulator> make_tile_accumulator(KernelContext& context, ThreadBlock& block,
+                                                       const GpuGemmPlan& plan) {
   if (plan.matrix) return std::make_unique<MatrixSums>(context, block, plan);
   return std::make_unique<ScalarSums>(context, block, plan);
 }

@@ -12,7 +12,7 @@ ReductionState::Values BlockReduction::combine(ReductionState& state, const Redu
     return builder.CreateInBoundsGEP(type, memory, number);
   };
   auto values = own;
-  // Lanes exchange their values where the machine can; then a value is one of a warp.
+  // Reduce each warp with shuffles if the machine has them; then there is one value per warp.
   int64_t count = threads_;
   if (block_.has_lanes()) {
     const int64_t warp = std::min<int64_t>(block_.machine().warp, threads_);
@@ -36,13 +36,13 @@ ReductionState::Values BlockReduction::combine(ReductionState& state, const Redu
           builder.CreateLoad(values.index->getType(), place(indices, values.index->getType(), number));
     return result;
   };
-  block_.barrier();  // behind those who read what was there before
+  block_.barrier();  // all reads of the previous contents must be done
   if (count < threads_) {
     const int64_t warp = threads_ / count;
     context_.when(builder.CreateICmpEQ(context_.divide(thread, warp, true, true), context_.i64(0)), "lane",
                   [&] { write(values, context_.divide(thread, warp, true, false)); });
     block_.barrier();
-    // Few enough for each thread to take them all.
+    // There are few values, so every thread combines all of them.
     std::vector<ReductionState::Values> parts;
     for (int64_t k = 0; k < count; ++k) parts.push_back(read(context_.i64(k)));
     for (size_t half = parts.size() / 2; half > 0; half /= 2)

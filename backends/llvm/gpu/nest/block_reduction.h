@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The states of a reduction of all threads of a block as one.
+// Combines the reduction states of all threads of a block into one.
 #pragma once
 
 #include <vector>
@@ -11,17 +11,17 @@ namespace ferrite::emitter {
 
 class BlockReduction {
  public:
-  /// Keeps references. `threads`: of the block, a power of two.
+  /// Keeps references. `threads`: the threads of the block, a power of two.
   BlockReduction(KernelContext& context, ThreadBlock& block, int64_t threads)
       : context_(context), block_(block), threads_(threads) {}
 
-  /// One value of the state a thread, all as one, for every thread: by halves, in an order that depends on nothing but their number.
-  /// All threads of the block are here.
+  /// Combines one state value per thread into one, which every thread gets. It halves the number of states in
+  /// each step, in an order that depends only on that number. All threads of the block must call it.
   ReductionState::Values combine(ReductionState& state, const ReductionState::Values& own);
 
  private:
   ReductionState::Values from_lane(const ReductionState::Values& own, unsigned distance);
-  /// An element for each of `count` threads; one memory for each `use` of a type.
+  /// An array with an element for each of `count` threads; each `use` of a type has its own memory.
   llvm::Value* exchange(llvm::Type* type, unsigned use, int64_t count);
 
   KernelContext& context_;

@@ -39,15 +39,15 @@ class ScanEmitter {
   void emit() {
     const auto rows = std::span(statement_.vars).first(statement_.parallel_count());
     const auto coordinates = context_.coordinates(rows, block_.number());
-    const int64_t piece = int64_t{plan_.threads} * plan_.lanes;
-    context_.loop(context_.i64(0), context_.i64(plan_.extent), piece, "piece", [&](llvm::Value* first) {
+    const int64_t chunk = int64_t{plan_.threads} * plan_.lanes;
+    context_.loop(context_.i64(0), context_.i64(plan_.extent), chunk, "chunk", [&](llvm::Value* first) {
       auto* wanted =
           builder_.CreateNSWAdd(first, builder_.CreateNSWMul(block_.thread(), context_.i64(plan_.lanes)));
       auto* exists = builder_.CreateICmpSLT(wanted, context_.i64(plan_.extent));
       const auto& step = statement_.vars.back();
       Point point;
       for (size_t k = 0; k < rows.size(); ++k) point.set(rows[k].symbol, coordinates[k]);
-      // Behind the end, the last one is read in place of what does not exist.
+      // Threads past the end read the last vector; `exists` discards its values.
       point.set(step.symbol, builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wanted,
                                                             context_.i64(plan_.extent - plan_.lanes)));
       point.vector = step.symbol;
@@ -64,10 +64,10 @@ class ScanEmitter {
   }
 
  private:
-  /// What is carried into each of the thread's steps; the running value goes on behind the piece.
+  /// The value carried into each of the thread's steps; also advances the running value past the chunk.
   llvm::Value* scan(size_t number, llvm::Value* exists) {
     auto* given = body_.lanes_of(plan_.states[number].value);
-    std::vector<llvm::Value*> sums;  // up to each of the thread's steps
+    std::vector<llvm::Value*> sums;  // inclusive scan over the thread's steps
     for (unsigned lane = 0; lane < plan_.lanes; ++lane) {
       auto* value = plan_.lanes == 1 ? given : builder_.CreateExtractElement(given, uint64_t{lane});
       value = builder_.CreateSelect(exists, value, identities_[number]);
@@ -85,11 +85,13 @@ class ScanEmitter {
     return carried;
   }
 
+  // Result of a scan across threads.
   struct Scanned {
-    llvm::Value *before, *all;  ///< of the lower threads, of all threads
+    llvm::Value *before, *all;  ///< combined values of the lower threads, and of all threads
   };
 
-  /// Where lanes can exchange values, of the warp, and then of the warps; else of the block.
+  /// Scans within each warp and then over the warps if lanes can exchange values; otherwise over the whole
+  /// block.
   Scanned across_block(size_t number, llvm::Value* own) {
     const int64_t together = block_.has_lanes() ? block_.machine().warp : plan_.threads;
     Scanned scanned{identities_[number], own};
@@ -108,7 +110,7 @@ class ScanEmitter {
       return builder_.CreateInBoundsGEP(type, memory_[number], warp);
     };
     auto* warp = context_.divide(block_.thread(), together, true, false);
-    block_.barrier();  // behind those who read what was there before
+    block_.barrier();  // all reads of the previous contents must be done
     auto* first =
         builder_.CreateICmpEQ(context_.divide(block_.thread(), together, true, true), context_.i64(0));
     context_.when(first, "lane", [&] { builder_.CreateStore(scanned.all, place(warp)); });
@@ -117,7 +119,7 @@ class ScanEmitter {
     for (int64_t k = 0; k < warps; ++k) {
       auto* part = builder_.CreateLoad(type, place(context_.i64(k)));
       all = combine(number, all, part);
-      // The warps come one after the other: behind the last lower one, it stays.
+      // After the last lower warp the value stays unchanged.
       lower = builder_.CreateSelect(builder_.CreateICmpSLT(context_.i64(k), warp), all, lower);
     }
     return {combine(number, lower, scanned.before), all};
@@ -148,13 +150,13 @@ class ScanEmitter {
   const BlockScanPlan& plan_;
   const loop::Statement& statement_;
   BodyEmitter body_;
-  // By carry.
+  // By carried value.
   std::vector<llvm::AllocaInst*> running_;
   std::vector<llvm::Constant*> identities_;
   std::vector<llvm::Value*> memory_;
 };
 
-/// Neighbours that a thread's access takes at once, of the narrowest elements that lie side by side along the steps.
+/// Adjacent elements per access: a full access of the narrowest elements that are adjacent along the steps.
 unsigned lanes_of(loop::Kernel& kernel, const loop::Statement& statement) {
   const auto& step = statement.vars.back();
   int64_t narrowest = 0;
@@ -174,7 +176,7 @@ unsigned lanes_of(loop::Kernel& kernel, const loop::Statement& statement) {
 
 }  // namespace
 
-std::optional<BlockScanPlan> plan_grid_scan(const Target& target, loop::Kernel& kernel) {
+std::optional<BlockScanPlan> plan_block_scan(const Target& target, loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
   auto states = kernel.statements.size() == 1 ? loop::running_states(kernel.pool, statement) : std::nullopt;
   if (!states) return std::nullopt;
@@ -192,7 +194,7 @@ std::optional<BlockScanPlan> plan_grid_scan(const Target& target, loop::Kernel& 
   return plan;
 }
 
-void emit_grid_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan) {
+void emit_block_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan) {
   ScanEmitter(context, block, plan).emit();
 }
 

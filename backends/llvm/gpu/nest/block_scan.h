@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Running sums on a grid: a serial loop that carries values from step to step, each of which the next step combines with a value of its
-// own by an associative operation. A block goes over a row in pieces, of which each thread has some neighbours; threads combine their
-// pieces as a hypercube does (Hillis and Steele, "Data parallel algorithms", 1986, is the same over shared memory alone).
+// Scans (running sums) on a GPU: a serial loop whose carried values each step combines with a value of its
+// own by an associative operation. A block iterates over a row in chunks, and each thread of the block owns
+// some adjacent elements of a chunk. The threads combine their results in a hypercube pattern (Hillis and
+// Steele, "Data parallel algorithms", 1986, do the same with shared memory alone).
 #pragma once
 
 #include <cstdint>
@@ -14,17 +15,18 @@
 namespace ferrite::emitter {
 
 struct BlockScanPlan {
-  std::vector<loop::RunningState> states;  ///< by carry
-  int64_t points = 1;                      ///< rows, a block each
-  int64_t extent = 0;                      ///< of the serial loop
-  unsigned lanes = 1;                      ///< neighbours of a thread; the extent is a multiple of them
+  std::vector<loop::RunningState> states;  ///< by carried value
+  int64_t points = 1;                      ///< rows; each is a block
+  int64_t extent = 0;                      ///< trip count of the serial loop
+  unsigned lanes = 1;                      ///< adjacent elements per thread; they divide the extent
   unsigned threads = 1;
 };
 
-/// The plan, or nothing where the kernel is none such, or has so many rows that a thread each reads neighbours beside its neighbours.
-std::optional<BlockScanPlan> plan_grid_scan(const Target& target, loop::Kernel& kernel);
+/// Returns the plan, or nullopt if the kernel has another form, or has enough rows for one thread per row
+/// with coalesced reads.
+std::optional<BlockScanPlan> plan_block_scan(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan);
+void emit_block_scan(KernelContext& context, ThreadBlock& block, const BlockScanPlan& plan);
 
 }  // namespace ferrite::emitter

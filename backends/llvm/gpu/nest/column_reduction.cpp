@@ -9,8 +9,8 @@
 #include <map>
 
 #include "backends/llvm/ir/reduction_state.h"
-#include "ferrite/emitter/body_emitter.h"
 #include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/emitter/body_emitter.h"
 
 namespace ferrite::emitter {
 
@@ -18,10 +18,10 @@ namespace {
 
 using loop::VarKind;
 
-constexpr int64_t line_bytes = 128;  // of each row that a block reads
+constexpr int64_t line_bytes = 128;  // bytes of each row that a block reads
 constexpr int64_t threads_of_block = 256;
-constexpr int64_t threads_of_multiprocessor = 2048;  // that hide the latency of memory
-constexpr int64_t rows_at_once = 4;                  // of a thread, whose reads are on their way together
+constexpr int64_t threads_of_multiprocessor = 2048;  // enough to hide the latency of memory
+constexpr int64_t rows_at_once = 4;                  // rows per thread whose loads are in flight together
 
 class ColumnsPlanner {
  public:
@@ -47,15 +47,15 @@ class ColumnsPlanner {
     const auto& var = statement_.vars[column];
     int64_t narrowest = bytes_of_access;
     bool walks = false;
-    std::vector<index::Expr> addresses;                        // that move along the columns
-    std::map<loop::BufferId, std::vector<index::Expr>> reads;  // of outputs
+    std::vector<index::Expr> addresses;                        // addresses that move along the columns
+    std::map<loop::BufferId, std::vector<index::Expr>> reads;  // loads of outputs
     const auto access = [&](loop::BufferId id, const std::vector<index::Expr>& index, bool store) {
       const auto& buffer = kernel_.buffers[id];
       if (buffer.packing || buffer.kind == FE_BUFFER_LOCAL) return false;
       const auto address = element_address(pool_, buffer, index);
       const auto step = pool_.coefficient(address, var.symbol);
       if (!step || (*step != 0 && *step != 1)) return false;
-      // What is stored in the place of an operand is read before by the thread that does it.
+      // An in-place store is safe if the same thread reads the element before it stores it.
       if (buffer.kind == FE_BUFFER_OUTPUT) {
         if (!store) reads[id].push_back(address);
         if (store && std::ranges::any_of(reads[id], [&](auto read) { return read != address; })) return false;
@@ -66,14 +66,15 @@ class ColumnsPlanner {
       addresses.push_back(address);
       return true;
     };
-    std::vector<bool> differs(statement_.ops.size());  // from one column to the next
+    std::vector<bool> differs(statement_.ops.size());  // by operation: whether it differs between columns
     for (size_t k = 0; k < statement_.ops.size(); ++k) {
       const auto& op = statement_.ops[k];
       const auto of = [&](loop::OpId id) { return id != loop::none && differs[id]; };
       differs[k] = of(op.a) || of(op.b) || of(op.c) || std::ranges::any_of(op.index, [&](auto expr) {
                      return pool_.depends_on(expr, var.symbol);
                    });
-      // What follows the reductions may pick by what they give, an element for each column by itself.
+      // After the reductions, an index computed from their results selects a different element per column;
+      // only uniform ones work here.
       if (op.code == FE_OP_INDIRECT && differs[k]) return std::nullopt;
       if (op.code == FE_OP_LOAD && (op.a != loop::none || !access(op.buffer, op.index, false)))
         return std::nullopt;
@@ -103,7 +104,7 @@ class ColumnsPlanner {
     if (results == 0) return std::nullopt;
     const int64_t columns = plan.across * plan.lanes;
     plan.blocks = results / var.extent * ((var.extent + columns - 1) / columns);
-    // A thread each reads less than a line of narrow elements together with its neighbours.
+    // One thread per narrow column would read less than a cache line together with its neighbours.
     constexpr int64_t narrow = 4;
     const bool busy = results >= threads_of_multiprocessor * machine_.multiprocessors;
     if (plan.down == 1 || (busy && narrowest >= narrow) || plan.blocks < machine_.multiprocessors)
@@ -172,7 +173,7 @@ class ColumnsEmitter {
   }
 
  private:
-  /// `work(mask)` where all of the thread's columns exist (null) or some.
+  /// Calls `work(mask)` if the thread has columns; the mask is null if all of them exist.
   void where_columns_are(const std::function<void(llvm::Value*)>& work) {
     const int64_t extent = statement_.vars[plan_.column].extent;
     block_.vector(builder_.CreateNSWSub(context_.i64(extent), column_), extent, plan_.lanes,
@@ -199,7 +200,8 @@ class ColumnsEmitter {
                     "row", [&](llvm::Value* at) { take(at, 1, mask); });
   }
 
-  /// Rows `down` apart. All are read before one is stored, which may be in the place of what was read.
+  /// Accumulates rows that are `down` apart. All are loaded before any is stored, since stores may be
+  /// in-place.
   void take(llvm::Value* first, int64_t count, llvm::Value* mask) {
     std::vector<Point> points;
     std::vector<std::vector<llvm::Value*>> read(static_cast<size_t>(count));
@@ -218,13 +220,13 @@ class ColumnsEmitter {
     }
   }
 
-  /// Whether rows have it: what follows the reductions loads for itself.
+  /// Whether the load is needed for rows; the finish part loads its own operands.
   bool is_load(loop::OpId id) const {
     return statement_.ops[id].code == FE_OP_LOAD && !placement_.finish[id];
   }
-  /// Of the values of a state, an element for each thread.
+  /// Shared memory for the values of a state, one element per thread.
   struct Exchange {
-    llvm::Type *type, *index_type;  ///< of the second none but of states with an index
+    llvm::Type *type, *index_type;  ///< the second is null unless the state has an index
     llvm::Value *values, *indices;
   };
 
@@ -251,7 +253,8 @@ class ColumnsEmitter {
     return llvm::Align(std::bit_floor(std::min<uint64_t>(bytes, bytes_of_access)));
   }
 
-  /// What the threads of the same columns have, as one, for the first of them: by halves. All threads of the block are here.
+  /// Combines the states of threads with the same columns, halving their number each step; the first thread
+  /// gets the result. All threads of the block must call it.
   Exchange combine(ReductionState& state) {
     const auto own = state.values();
     const auto memory = [&](llvm::Type* type) { return block_.shared(type, plan_.threads()); };
@@ -279,18 +282,18 @@ class ColumnsEmitter {
   const loop::Placement placement_;
   BodyEmitter body_;
   const unsigned lanes_;
-  Point point_;  ///< of the block's place and the thread's columns
+  Point point_;  ///< the block's coordinates with the thread's columns
   llvm::Value *across_ = nullptr, *down_ = nullptr, *column_ = nullptr;
   std::vector<ReductionState> states_;
 };
 
 }  // namespace
 
-std::optional<ColumnReductionPlan> plan_grid_columns(const Target& target, loop::Kernel& kernel) {
+std::optional<ColumnReductionPlan> plan_column_reduction(const Target& target, loop::Kernel& kernel) {
   return ColumnsPlanner(*target.grid, kernel).plan();
 }
 
-void emit_grid_columns(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan) {
+void emit_column_reduction(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan) {
   ColumnsEmitter(context, block, plan).emit();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions over rows, such as sums of columns, that have too few results for a thread each, or narrow elements: a block has as many
-// neighbouring columns as a line of memory holds, its threads the rows of them in turns, and what they have is combined in shared memory.
+// Reductions over rows, such as column sums, that have too few results for one thread each, or narrow
+// elements. A block covers as many adjacent columns as a cache line holds. Its threads divide the rows of
+// these columns, and combine their results in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,21 @@
 namespace ferrite::emitter {
 
 struct ColumnReductionPlan {
-  size_t column = 0;          ///< the variable along which neighbours lie side by side
+  size_t column = 0;          ///< the variable whose neighbours are adjacent in memory
   std::vector<size_t> outer;  ///< the other parallel variables
-  int64_t lanes = 1;          ///< columns that a thread takes at once
-  int64_t across = 1;         ///< threads of a block side by side
-  int64_t down = 1;           ///< and one behind the other; a power of two
+  int64_t lanes = 1;          ///< columns per thread
+  int64_t across = 1;         ///< threads of a block along the columns
+  int64_t down = 1;           ///< threads of a block along the rows; a power of two
   int64_t blocks = 0;
 
   unsigned threads() const { return static_cast<unsigned>(across * down); }
 };
 
-/// Nothing where the kernel is no such reduction, where its results are threads enough for wide elements, or so few that blocks of columns
-/// are not.
-std::optional<ColumnReductionPlan> plan_grid_columns(const Target& target, loop::Kernel& kernel);
+/// Returns nullopt if the kernel is no such reduction, if it has enough wide results for a thread each, or
+/// too few for blocks of columns.
+std::optional<ColumnReductionPlan> plan_column_reduction(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_grid_columns(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan);
+void emit_column_reduction(KernelContext& context, ThreadBlock& block, const ColumnReductionPlan& plan);
 
 }  // namespace ferrite::emitter

@@ -19,15 +19,15 @@ namespace {
 
 using loop::VarKind;
 
-constexpr int64_t most_chunks = 16;   // that are written out one by one
-constexpr int64_t wanted_chunks = 4;  // reads on their way at once
-constexpr int64_t most_words = 128;   // of what a thread keeps between statements
-// Of that, of rows that memory has, too. With more there are registers for one large block on a multiprocessor, where reading and
-// computing do not overlap, and that takes longer than to read again (bf16[32768, 50257], its largest and the sum of powers, on an H200: 1.97
-// and 1.47 ms).
+constexpr int64_t most_chunks = 16;   // unrolled chunks per thread
+constexpr int64_t wanted_chunks = 4;  // enough loads in flight to hide the latency
+constexpr int64_t most_words = 128;   // 32-bit registers for intermediate values of a thread
+// The limit including rows that also exist in memory. With more, the registers suffice for only one large
+// block per multiprocessor, in which loading and computing do not overlap. That takes longer than reading
+// again (bf16[32768, 50257], maximum and sum of exponentials, on an H200: 1.97 and 1.47 ms).
 constexpr int64_t most_words_of_memory = 32;
 
-/// The loop that is the statement's own; null where it has none.
+/// The statement's own loop; null if it has none.
 const loop::Var* own_loop(const loop::Kernel& kernel, const loop::Statement& statement) {
   return statement.vars.size() > kernel.shared ? &statement.vars[kernel.shared] : nullptr;
 }
@@ -75,7 +75,8 @@ class RowsPlanner {
     const auto* own = own_loop(kernel_, statement);
     if (own && plan_.extent != 0 && own->extent != plan_.extent) return false;
     if (own) plan_.extent = own->extent;
-    std::vector<bool> differs(statement.ops.size());  // from one element of the row to the next
+    // By operation: whether it differs between elements of the row.
+    std::vector<bool> differs(statement.ops.size());
     for (size_t k = 0; k < statement.ops.size(); ++k) {
       const auto& op = statement.ops[k];
       const auto of = [&](loop::OpId id) { return id != loop::none && differs[id]; };
@@ -93,7 +94,8 @@ class RowsPlanner {
     return true;
   }
 
-  /// Whether rows in memory lie so that vectors are at multiples of their size, though the last one is not whole.
+  /// Whether rows in memory start at multiples of the lanes, so that vectors are aligned even if the last one
+  /// is partial.
   bool begin_at_vectors() const {
     return std::ranges::all_of(starts_,
                                [&](index::Expr start) { return pool_.divisor(start) % plan_.lanes == 0; });
@@ -116,7 +118,8 @@ class RowsPlanner {
       const std::pair place{*step, address};
       const auto written = written_.find(id);
       if (store && written != written_.end()) return false;
-      // What is overwritten was read by the thread that does it, or all have to wait until those are done that read it.
+      // An element may be overwritten if the same thread read it. Otherwise all threads must wait until its
+      // readers are done.
       for (const auto& read : read_[id]) {
         if (!store || (*step == 1 && read.place == place)) continue;
         if (read.statement == statement_) return false;
@@ -124,7 +127,8 @@ class RowsPlanner {
       }
       if (store) written_.emplace(id, place);
       if (!store && written == written_.end()) read_[id].push_back({place, statement_});
-      // What is read again is what the thread itself has computed; the others would have to wait for what is in memory.
+      // A result may be read again only by the thread that computed it; other threads would have to wait for
+      // memory.
       if (!store && written != written_.end()) {
         if (written->second != place) return false;
         if (std::ranges::find(plan_.forwarded, id) == plan_.forwarded.end()) plan_.forwarded.push_back(id);
@@ -132,7 +136,8 @@ class RowsPlanner {
       }
     }
     if (buffer.kind != FE_BUFFER_LOCAL) return true;
-    // A local buffer is a row, each thread having its own elements, or one value, which each thread has.
+    // A local buffer is either a row, whose elements are divided among the threads, or one value, which every
+    // thread holds.
     if (*step != 1 && store && own && own->kind == VarKind::parallel) {
       return false;
     }
@@ -155,16 +160,17 @@ class RowsPlanner {
   RowReductionPlan plan_;
   int64_t narrowest_ = 8;
   std::map<loop::BufferId, index::Expr> rows_, values_;
-  /// Of a result: step and start, and the statement.
+  /// A read of a result: step and start of the row, and the statement.
   struct Read {
     std::pair<int64_t, index::Expr> place;
     size_t statement;
   };
   std::map<loop::BufferId, std::vector<Read>> read_;
-  size_t statement_ = 0;  ///< that is looked at
+  size_t statement_ = 0;  ///< the current statement
   std::map<loop::BufferId, std::pair<int64_t, index::Expr>> written_;
-  std::vector<index::Expr> starts_;  ///< of rows in memory
-  /// A row in memory: buffer and start, the last loop that reads it, and how many do.
+  std::vector<index::Expr> starts_;  ///< start addresses of rows in memory
+  /// Readers of a row in memory: buffer and start of the row, the last loop that reads it, and the number of
+  /// such loops.
   struct Readers {
     std::pair<loop::BufferId, index::Expr> row;
     const loop::Var* last;
@@ -245,14 +251,14 @@ class RowsEmitter {
     return is_local(buffer) || std::ranges::find(plan_.forwarded, buffer) != plan_.forwarded.end();
   }
 
-  /// Begins the point with what the thread has kept.
+  /// Starts the point and binds the loads whose values the thread keeps.
   void start(BodyEmitter& body, const loop::Statement& statement, const Point& point, int64_t chunk) {
     body.start(point);
     for (loop::OpId id = 0; id < statement.ops.size(); ++id) {
       const auto& op = statement.ops[id];
       if (op.code != FE_OP_LOAD) continue;
       auto slot = kept_.find({op.buffer, chunk});
-      // A value of the whole row is kept once.
+      // A value of the whole row is kept once, in chunk 0.
       if (slot == kept_.end() && !moves_along(body.load_address(id), point))
         slot = kept_.find({op.buffer, 0});
       if (slot != kept_.end())
@@ -262,7 +268,7 @@ class RowsEmitter {
     }
   }
 
-  /// What several statements read of a row in memory the first one does.
+  /// The first of several statements that read a row in memory keeps its elements for the others.
   void keep_row(BodyEmitter& body, const loop::BodyOp& op, loop::OpId id, int64_t chunk) {
     const std::pair<index::Symbol, index::Expr> start{body.point().vector, context_.kernel.pool.constant(0)};
     const std::pair row{op.buffer, context_.kernel.pool.substitute(body.load_address(id), {&start, 1})};
@@ -276,7 +282,7 @@ class RowsEmitter {
     body.bind_stored(id, value);
   }
 
-  /// `once`: it is for the whole row, and so one thread's to write to memory.
+  /// `once`: the value belongs to the whole row, so a single thread writes it to memory.
   void store(BodyEmitter& body, const loop::Statement& statement, const std::vector<size_t>& numbers,
              int64_t chunk, bool once) {
     std::vector<size_t> to_memory;
@@ -303,17 +309,17 @@ class RowsEmitter {
   const RowReductionPlan& plan_;
   BlockReduction reduction_;
   std::vector<llvm::Value*> coordinates_;
-  std::map<std::pair<loop::BufferId, int64_t>, llvm::AllocaInst*> kept_;  // by chunk
-  std::map<std::pair<ptrdiff_t, int64_t>, llvm::AllocaInst*> rows_;  // by number in plan_.kept, and chunk
+  std::map<std::pair<loop::BufferId, int64_t>, llvm::AllocaInst*> kept_;  // by buffer and chunk
+  std::map<std::pair<ptrdiff_t, int64_t>, llvm::AllocaInst*> rows_;  // by number in plan_.kept, and by chunk
 };
 
 }  // namespace
 
-std::optional<RowReductionPlan> plan_grid_rows(const Target& target, loop::Kernel& kernel) {
+std::optional<RowReductionPlan> plan_row_reduction(const Target& target, loop::Kernel& kernel) {
   return RowsPlanner(*target.grid, kernel).plan();
 }
 
-void emit_grid_rows(KernelContext& context, ThreadBlock& block, const RowReductionPlan& plan) {
+void emit_row_reduction(KernelContext& context, ThreadBlock& block, const RowReductionPlan& plan) {
   RowsEmitter(context, block, plan).emit();
 }
 

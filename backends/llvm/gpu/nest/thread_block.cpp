@@ -21,7 +21,8 @@ ThreadBlock::ThreadBlock(KernelContext& context)
       machine_(*context.target.grid),
       thread_(call(machine_.thread)),
       number_(call(machine_.block)) {
-  // Ahead of every access to memory, in all threads: whoever waits for this launch has then waited for those before it.
+  // Before every access to memory and in all threads: a launch that waits for this one then knows that the
+  // earlier ones have finished, too.
   if (!machine_.launches_before.name.empty()) call(machine_.launches_before);
 }
 
@@ -36,6 +37,7 @@ void ThreadBlock::barrier() {
   fence(llvm::AtomicOrdering::Acquire);
 }
 
+// The variable gets its size in finish_shared(), when all arrays are known.
 llvm::Value* ThreadBlock::shared(llvm::Type* element, int64_t count) {
   auto& builder = context_.builder;
   if (!memory_) {
@@ -54,6 +56,7 @@ llvm::Value* ThreadBlock::shared(llvm::Type* element, int64_t count) {
 
 int64_t ThreadBlock::finish_shared() {
   if (!memory_) return 0;
+  // The external variable stays: the launch sets the size of its memory.
   if (shared_bytes_ > machine_.static_bytes) return shared_bytes_;
   auto* type = llvm::ArrayType::get(context_.builder.getInt8Ty(), static_cast<uint64_t>(shared_bytes_));
   auto* variable = new llvm::GlobalVariable(context_.module, type, false, llvm::GlobalValue::InternalLinkage,
@@ -117,6 +120,7 @@ void ThreadBlock::vector(llvm::Value* left, int64_t extent, int64_t lanes, int64
   auto& builder = context_.builder;
   context_.when(builder.CreateICmpSGE(left, context_.i64(lanes)), "whole", [&] { work(nullptr); });
   if (extent % lanes == 0) return;
+  // Threads whose columns all exist took the branch above; the others mask the remainder.
   auto* some = builder.CreateAnd(builder.CreateICmpSGT(left, context_.i64(0)),
                                  builder.CreateICmpSLT(left, context_.i64(lanes)));
   context_.when(some, "rest", [&] { work(context_.lane_mask(left, static_cast<unsigned>(lanes))); });
@@ -129,6 +133,7 @@ llvm::Value* ThreadBlock::from_lane(llvm::Value* value, unsigned distance) {
   const unsigned bits = type->getScalarSizeInBits(), word_bits = 32;
   auto* word = builder.getInt32Ty();
   llvm::Value* place = nullptr;
+  // The machine addresses lanes by byte offsets.
   if (lanes.by_place) {
     constexpr uint32_t bytes = word_bits / 8;
     auto* lane = builder.CreateURem(builder.CreateTrunc(thread_, word), builder.getInt32(machine_.warp));
@@ -145,6 +150,7 @@ llvm::Value* ThreadBlock::from_lane(llvm::Value* value, unsigned distance) {
   };
   auto* whole = builder.getIntNTy(bits);
   llvm::Value* raw = builder.CreateBitCast(value, whole);
+  // Shuffles move 32-bit words: extend narrower values, and split wider ones.
   if (bits <= word_bits)
     return builder.CreateBitCast(builder.CreateTrunc(exchanged(builder.CreateZExt(raw, word)), whole), type);
   llvm::Value* result = llvm::ConstantInt::get(whole, 0);
@@ -162,7 +168,7 @@ llvm::Value* ThreadBlock::call(const GpuMachine::Function& function) {
   auto* type = function.bits == 0 ? builder.getVoidTy() : builder.getIntNTy(function.bits);
   auto* made = llvm::cast<llvm::CallInst>(call(function.name, type, operands));
   if (auto* callee = made->getCalledFunction(); !callee->isIntrinsic()) {
-    // What LLVM knows of an intrinsic: that threads come to it together, or that it is a number of the thread.
+    // LLVM knows this for intrinsics: the function is convergent, or it is a pure function of the thread.
     made->setCallingConv(function.calling_convention);
     callee->setCallingConv(function.calling_convention);
     callee->setDoesNotThrow();

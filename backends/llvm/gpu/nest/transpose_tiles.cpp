@@ -11,9 +11,10 @@ namespace ferrite::emitter {
 
 namespace {
 
-constexpr int64_t side = 64;        // of the square
-constexpr int64_t line = side + 1;  // of its elements in shared memory: columns lie in different banks, too
-constexpr int64_t threads = grid_tiles_threads;
+constexpr int64_t side = 64;  // side of the square
+// Elements of a line in shared memory; the padding puts columns into different banks.
+constexpr int64_t line = side + 1;
+constexpr int64_t threads = transpose_tile_threads;
 
 int64_t tiles_of(const loop::Var& var) { return (var.extent + side - 1) / side; }
 
@@ -34,7 +35,7 @@ class TilesEmitter {
     std::vector<llvm::Value*> memories;
     for (const auto load : plan_.transposed) {
       memories.push_back(block_.shared(stored(load), side * line));
-      bring(load, memories.back());
+      load_square(load, memories.back());
     }
     block_.barrier();
     each_part([&](llvm::Value* inner, llvm::Value* outer) {
@@ -73,7 +74,8 @@ class TilesEmitter {
     first_along_ = builder_.CreateNSWMul(values.back(), context_.i64(side));
   }
 
-  /// `body(inner, outer)` for each part of the square that is the thread's: its first place along lines and its line.
+  /// Calls `body(inner, outer)` for each of the thread's parts of the square: its position along the line,
+  /// and its line.
   void each_part(const std::function<void(llvm::Value*, llvm::Value*)>& body) {
     const int64_t parts = side / plan_.lanes;
     for (int64_t start = 0; start < side * parts; start += threads) {
@@ -84,7 +86,7 @@ class TilesEmitter {
     }
   }
 
-  /// Where the vector is `lanes` neighbours of one of the two loops.
+  /// The point whose vector is `lanes` neighbours of one of the two loops.
   Point point_at(llvm::Value* along, llvm::Value* across, const loop::Var& vector) const {
     auto point = outer_;
     point.set(along_.symbol, along);
@@ -95,10 +97,10 @@ class TilesEmitter {
     return point;
   }
 
-  /// The square of one load into shared memory, whose lines lie along `along`.
-  void bring(loop::OpId load, llvm::Value* memory) {
+  /// Loads the square of one operand into shared memory, with its lines along `along`.
+  void load_square(loop::OpId load, llvm::Value* memory) {
     each_part([&](llvm::Value* inner, llvm::Value* outer) {
-      // What lies beyond the end is read within it, and not taken from there.
+      // Positions past the end are clamped so that the load is valid; their elements are never read.
       const auto within = [&](llvm::Value* value, const loop::Var& var, int64_t lanes) -> llvm::Value* {
         if (var.extent % side == 0) return value;
         return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, value, context_.i64(var.extent - lanes));
@@ -141,7 +143,7 @@ class TilesEmitter {
 
 }  // namespace
 
-std::optional<TransposeTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
+std::optional<TransposeTilesPlan> plan_transpose_tiles(loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
   if (kernel.statements.size() != 1 || statement.kind != FE_STATEMENT_MAP || !statement.carries.empty() ||
       statement.stores.size() != 1 || statement.stores[0].mode != FE_STORE_SET)
@@ -150,7 +152,7 @@ std::optional<TransposeTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
   const auto step = [&](loop::BufferId buffer, const std::vector<index::Expr>& index, const loop::Var& var) {
     return pool.coefficient(element_address(pool, kernel.buffers[buffer], index), var.symbol);
   };
-  constexpr int64_t least = side / 2;  // of both loops
+  constexpr int64_t least = side / 2;  // extent of both loops; smaller squares waste threads
   TransposeTilesPlan plan;
   const auto& store = statement.stores[0];
   const auto is_along = [&](const loop::Var& var) {
@@ -192,7 +194,7 @@ std::optional<TransposeTilesPlan> plan_grid_tiles(loop::Kernel& kernel) {
   return plan;
 }
 
-void emit_grid_tiles(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan) {
+void emit_transpose_tiles(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan) {
   TilesEmitter(context, block, plan).emit();
 }
 

@@ -16,13 +16,14 @@ namespace {
 
 using namespace coefficients;
 
-/// x rounded to an integer twice: as a float, and as integer bits whose low half holds (integer + offset).
+/// x rounded to an integer, in two forms: as a float, and as integer bits whose low half holds (integer +
+/// offset).
 struct Rounded {
   Lanes value;
   Lanes offset_bits;
 };
 
-/// Rounds x * factor to an integer. Adding a number whose ulp is 1 rounds and leaves the integer in the low
+/// Rounds x * factor to an integer. Adding a number whose ulp is 1 rounds, and leaves the integer in the low
 /// bits.
 Rounded round_product(Lanes x, Lanes factor, int offset) {
   const double rounder = x.format().rounder + offset;
@@ -33,14 +34,14 @@ Rounded round_product(Lanes x, double factor, int offset) {
   return round_product(x, x.constant(factor), offset);
 }
 
-/// x - n log(2); the first step is exact because n has few bits.
+/// x - n log(2). The first step is exact because n has few bits.
 Lanes reduce_by_log2(Lanes x, Lanes n) {
   const SplitConstant log2 = log_of_2(x);
   return multiply_add(n, -log2.low, multiply_add(n, -log2.high, x));
 }
 
-/// exp(r) for |r| <= log(2)/2. Two more roundings would pass the bound: without a fused multiply-add, what 1 + r loses is added
-/// with the rest.
+/// exp(r) for |r| <= log(2)/2. Without a fused multiply-add, the rounding error of 1 + r is added separately:
+/// two more roundings would exceed the bound.
 Lanes exp_reduced(Lanes r) {
   const Lanes rest = polynomial(r, kExpF32, kExpF64);
   if (r.machine().fused_multiply_add) return multiply_add(multiply_add(rest, r, 1.0), r, 1.0);
@@ -54,8 +55,8 @@ Lanes exp2_reduced(Lanes r) {
   return exp_reduced(r * std::numbers::ln2);
 }
 
-/// value * 2^n for offset_bits = n + 2 bias. Two factors, each normal, so that n may lead to a denormal,
-/// rounded once, or to an overflow. The rounder's own bits leave at the top.
+/// value * 2^n for offset_bits = n + 2 bias. It multiplies with two factors that are normal numbers, so that
+/// n may lead to a denormal, rounded once, or to an overflow. The shifts drop the rounder's own bits.
 Lanes scale_by_halves(Lanes value, Lanes offset_bits) {
   const unsigned shift = value.format().fraction_bits;
   const Lanes first = (offset_bits >> 1) << shift;
@@ -66,7 +67,8 @@ Lanes scale_by_halves(Lanes value, Lanes offset_bits) {
 /// log(1 + f) - f.
 Lanes log1p_tail(Lanes f) { return f * f * polynomial(f, kLogF32, kLogF64); }
 
-/// The results of a logarithm at 0 (-infinity), at +infinity, below 0 and at NaN (NaN).
+/// The results of a logarithm at special values: -infinity at 0, +infinity at +infinity, NaN below 0 and at
+/// NaN.
 Lanes log_special_values(Lanes x, Lanes result) {
   result = select(x < x.infinity(), result, x);
   result = select(x == 0.0, -x.infinity(), result);
@@ -76,7 +78,7 @@ Lanes log_special_values(Lanes x, Lanes result) {
 }  // namespace
 
 SplitConstant log_of_2(Lanes x) {
-  // A first part of so few bits that its product with an exponent is exact without a fused multiply-add.
+  // Without a fused multiply-add, the first part has so few bits that its product with an exponent is exact.
   if (!x.machine().fused_multiply_add)
     return x.pick(SplitConstant{0x1.62e4p-1, 0x1.7f7d1cp-20},
                   SplitConstant{0x1.62e42fefa3p-1, 0x1.3de6af278ece6p-42});
@@ -90,7 +92,7 @@ SplitConstant log2_of_e(Lanes x) {
 }
 
 Lanes exp_scaled(Lanes x, int halvings) {
-  // Past the ends the result is infinity or 0 for any number of halvings in use.
+  // Beyond these bounds the result is infinity or 0 for any number of halvings in use.
   x = clamp(x, x.pick(-105.0, -747.0), x.pick(91.0, 712.0));
   const Rounded n = round_product(x, log2_of_e(x).high, 2 * x.format().bias - halvings);
   const Lanes r = reduce_by_log2(x, n.value);
@@ -98,8 +100,8 @@ Lanes exp_scaled(Lanes x, int halvings) {
 }
 
 Lanes expm1_scaled(Lanes x, int halvings) {
-  // scale = 2^(n - halvings) stays normal: at the low end the result is -1, at the high end n - halvings =
-  // bias, where the result times 2^halvings, or half that for sinh, is past the largest value.
+  // scale = 2^(n - halvings) must stay normal. At the low end the result is -1. At the high end n - halvings
+  // = bias, where the result times 2^halvings, or half of it for sinh, exceeds the largest value.
   x = clamp(x, x.pick(-20.0, -40.0), (x.format().bias + halvings + 0.4) * std::numbers::ln2);
   const Rounded n = round_product(x, log2_of_e(x).high, x.format().bias - halvings);
   const Lanes scale = (n.offset_bits << x.format().fraction_bits).as_float();
@@ -129,11 +131,12 @@ LogParts split_for_log(Lanes x) {
   const int lift = static_cast<int>(format.fraction_bits) + 1;
   const Lanes denormal = x < format.smallest_normal;
   const Lanes bits = select(denormal, x * static_cast<double>(1ULL << lift), x).bits();
-  // Measured from sqrt(1/2)'s bits, the exponent field counts from there, and the fraction stays around 1.
+  // Subtracting the bits of sqrt(1/2) makes the exponent field count from there, which keeps the fraction
+  // around 1.
   const Lanes root_half = x.constant(0x1.6a09e667f3bcdp-1).bits();
   const Lanes exponent = (bits - root_half).shift_right_signed(format.fraction_bits);
   const Lanes fraction = (bits - (exponent << format.fraction_bits)).as_float() - 1.0;
-  // The rounder's bits plus a small integer are the rounder plus that integer.
+  // The rounder's bits plus a small integer represent the rounder plus that integer.
   const Lanes exponent_value = (exponent + x.constant(format.rounder).bits()).as_float();
   return {exponent_value - select(denormal, x.constant(format.rounder + lift), x.constant(format.rounder)),
           fraction};
@@ -142,7 +145,7 @@ LogParts split_for_log(Lanes x) {
 Lanes log1p_lanes(Lanes x) {
   const SplitConstant log2 = log_of_2(x);
   const Lanes sum = x + 1.0;
-  // What the sum's rounding lost, exactly; log(sum + lost) = log(sum) + lost / sum.
+  // The exact rounding error of the sum; log(sum + lost) = log(sum) + lost / sum.
   const Lanes back = sum - 1.0;
   const Lanes lost = (1.0 - (sum - back)) + (x - back);
   const auto [e, f] = split_for_log(sum);
@@ -158,8 +161,8 @@ llvm::Value* VectorMath::exp(Value* operand) {
 llvm::Value* VectorMath::exp_of_negative(Value* operand) {
   const MathScope lanes(builder_, has_);
   Lanes x = lanes(operand);
-  // Raised by `lift` all powers are normal; what is denormal is rounded once, by the last product. It is odd, so that ties of the rounding
-  // to n go as in exp_scaled.
+  // Raised by `lift`, all exponentials are normal; the last product rounds denormals once. `lift` is odd so
+  // that ties in the rounding to n go as in exp_scaled.
   const int lift = x.pick(65, 513);
   const Lanes lowest = x.constant(x.pick(-105.0, -747.0));
   x = select(lowest > x, lowest, x);
@@ -201,7 +204,7 @@ llvm::Value* VectorMath::log2(Value* operand) {
     const Lanes low = multiply_add(tail, log2e.high, f * log2e.low);
     return log_special_values(x, e + multiply_add(f, log2e.high, low));
   }
-  // The product of the first halves of both factors is exact.
+  // The product of the high halves of both factors is exact.
   const SplitConstant log2e =
       x.pick(SplitConstant{0x1.714p+0, 0x1.47652cp-12}, SplitConstant{0x1.715476p+0, 0x1.4ae0bf85ddf44p-26});
   const Lanes f_high = (f.bits() & f.integer(x.pick(0xfffff000ULL, 0xfffffffff8000000ULL))).as_float();

@@ -31,7 +31,8 @@ struct LogParts {
 };
 LogParts split_for_log(Lanes x);
 
-/// The natural logarithm of 2, split so that multiply_add(n, high, .) rounds once for n of up to 8 bits (f64: 11).
+/// The natural logarithm of 2, split so that multiply_add(n, high, .) rounds once for n of up to 8 bits
+/// (f64: 11).
 SplitConstant log_of_2(Lanes x);
 /// Its inverse, split.
 SplitConstant log2_of_e(Lanes x);

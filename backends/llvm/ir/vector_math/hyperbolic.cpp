@@ -12,18 +12,18 @@ namespace {
 
 using namespace coefficients;
 
-/// From here on asinh(x) and acosh(x) are log(1 + x) + log(2) in the format; x^2 does not overflow before.
+/// From here on asinh(x) and acosh(x) equal log(1 + x) + log(2) in the format; x^2 does not overflow below.
 double logarithm_suffices_from(Lanes x) { return x.pick(0x1p26, 0x1p55); }
 
-/// log(1 + argument), plus log(2) where `doubled`.
+/// log(1 + argument), plus log(2) in lanes where `doubled` is set.
 Lanes log1p_doubled(Lanes argument, Lanes doubled) {
   return log1p_lanes(argument) +
          select(doubled, argument.constant(std::numbers::ln2), argument.constant(0.0));
 }
 
-/// log2(x) for finite x > 0 in two parts of the format, to about 2^-(p + 12) of its value (p bits of
-/// significand): log2(1 + f) = 2 log2(e) atanh(s), s = f / (2 + f), atanh(s) = s (1 + s^2/3 + s^4 Q(s^2));
-/// everything except Q is carried in two parts (Dekker's sums and products).
+/// log2(x) for finite x > 0 as a sum of two numbers of the format, with a relative error of about 2^-(p + 12)
+/// for p bits of significand. log2(1 + f) = 2 log2(e) atanh(s) with s = f / (2 + f), and atanh(s) = s (1 +
+/// s^2/3 + s^4 Q(s^2)). All terms except Q are kept in two parts (Dekker's sums and products).
 struct SplitLanes {
   Lanes high;
   Lanes low;
@@ -62,7 +62,8 @@ SplitLanes log2_split(Lanes x) {
   return {high, ((e - high) + fraction_log) + fraction_low};
 }
 
-/// 1 - erf(a), within an error that is small against 1, for a >= 0 (f64: a >= 1); 0 from where on erf(a) is 1 in the format.
+/// 1 - erf(a) for a >= 0 (f64: a >= 1), with an error that is small relative to 1; 0 from the point where
+/// erf(a) rounds to 1.
 Lanes complement_of_erf(Lanes a) {
   if (a.is_f32())
     return select(a > 4.0, a.constant(0.0), exp2_of_product(-a, polynomial(a, kErfcExponentF32)));
@@ -79,7 +80,8 @@ Lanes is_integer(Lanes x) { return x.rounded(llvm::Intrinsic::trunc) == x; }
 llvm::Value* VectorMath::sinh(Value* operand) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
-  // With m = exp(|x|) - 1: sinh = (m + m / (m + 1)) / 2, on m / 4, which stays finite where sinh still is.
+  // With m = exp(|x|) - 1: sinh = (m + m / (m + 1)) / 2. It is computed on m / 4, which stays finite as long
+  // as sinh does.
   const Lanes quarter = expm1_scaled(absolute(x), 2);
   const Lanes magnitude = (quarter + quarter / multiply_add(quarter, 4.0, 1.0)) * 2.0;
   return select(absolute(x) < x.format().linear_below, x, copy_sign(magnitude, x));
@@ -94,7 +96,7 @@ llvm::Value* VectorMath::cosh(Value* operand) {
 llvm::Value* VectorMath::tanh(Value* operand) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
-  // With m = exp(2|x|) - 1: tanh = m / (m + 2); 1 from the clamp on.
+  // With m = exp(2|x|) - 1: tanh = m / (m + 2). It is 1 from the clamp on.
   const Lanes m = expm1_scaled(clamp(absolute(x), 0.0, x.pick(10.0, 20.0)) * 2.0, 0);
   return select(absolute(x) < x.format().linear_below, x, copy_sign(m / (m + 2.0), x));
 }
@@ -125,7 +127,7 @@ llvm::Value* VectorMath::acosh(Value* operand) {
 llvm::Value* VectorMath::atanh(Value* operand) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
-  // atanh(x) = log(1 + 2x / (1 - x)) / 2 for x >= 0; past 1 the argument is below -1, so NaN.
+  // atanh(x) = log(1 + 2x / (1 - x)) / 2 for x >= 0. Beyond 1 the argument is below -1, which gives NaN.
   const Lanes magnitude = absolute(x);
   const Lanes result = log1p_lanes((magnitude + magnitude) / (1.0 - magnitude)) * 0.5;
   return select(magnitude < x.format().linear_below, x, copy_sign(result, x));
@@ -136,7 +138,7 @@ llvm::Value* VectorMath::erf(Value* operand) {
   const Lanes x = lanes(operand);
   const Lanes magnitude = absolute(x);
   const Lanes small = multiply_add(x, polynomial(x * x, kErfF32, kErfF64), x);
-  // From 1 on the complement is at most 0.16, which shrinks its error.
+  // From 1 on, the complement is at most 0.16, which reduces the effect of its error.
   return select(magnitude < 1.0, small, copy_sign(1.0 - complement_of_erf(magnitude), x));
 }
 
@@ -145,15 +147,17 @@ llvm::Value* VectorMath::one_plus_erf(Value* operand) {
   const Lanes x = lanes(operand);
   if (!x.is_f32()) return x.with(erf(x)) + 1.0;
   if (x.machine().division) {
-    // x P(x^2) / Q(x^2) + 1: half the operations of the exponential, and twice its error. Where x is held, which is where erf is 1 in
-    // the format, the sum is a little less than 0, or 2: it has to be 0 there, since gelu multiplies it by what may be large.
+    // x P(x^2) / Q(x^2) + 1: half the operations of the exponential, and twice its error. Beyond the clamp,
+    // erf is 1 in the format, and the sum is slightly below 0, or 2. It has to be exactly 0 there, since gelu
+    // multiplies it with a possibly large number.
     const Lanes held = clamp(x, -3.94, 3.94);
     const Lanes square = held * held;
     const Lanes below = polynomial(square, kErfQuotientBelowF32);
     const Lanes sum = multiply_add(held, polynomial(square, kErfQuotientAboveF32), below);
     return select(sum < 0.0, x.constant(0.0), sum) / below;
   }
-  // Of a magnitude, 2 - complement or the complement itself: neither a branch for small ones nor a difference that cancels.
+  // From the complement of |x|: 2 - complement or the complement itself. This needs neither a branch for
+  // small values nor a difference that cancels.
   const Lanes complement = complement_of_erf(absolute(x));
   return select(sign_bit(x), complement, 2.0 - complement);
 }
@@ -171,13 +175,13 @@ llvm::Value* VectorMath::pow(Value* base, Value* exponent) {
   const Lanes low = product_error(y, log2.high, high) + y * log2.low;
   Lanes result = exp2_split(high, low);
 
-  // The ends of the magnitude: 0 and infinity to a power of either sign, 1 to an infinite power.
+  // Special magnitudes: 0 and infinity to a power of either sign, 1 to an infinite power.
   const Lanes falling = y < 0.0;
   result = select(magnitude == 0.0, select(falling, x.infinity(), zero), result);
   result = select(magnitude == x.infinity(), select(falling, zero, x.infinity()), result);
   result = select(magnitude == one, one, result);
 
-  // A negative base: NaN unless y is an integer (or x infinite), negative if that is odd.
+  // A negative base: NaN unless y is an integer (or x infinite); negative if y is odd.
   const Lanes whole = is_integer(y);
   const Lanes odd = whole & !is_integer(y * 0.5);
   const Lanes undefined = (x < 0.0) & (x > -x.infinity()) & !whole;

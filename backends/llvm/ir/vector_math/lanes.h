@@ -17,24 +17,25 @@ struct FloatFormat {
   unsigned bits;
   unsigned fraction_bits;
   int bias;
-  /// Adding it to a small value rounds that to an integer, which then stands in the low bits: 1.5 *
+  /// Adding it to a small value rounds the value to an integer, which then occupies the low bits: 1.5 *
   /// 2^fraction_bits.
   double rounder;
   double smallest_normal;
-  /// Where |x| is below it, any f(x) = x + O(x^2) is x to within half a unit in the last place.
+  /// If |x| is below this bound, any f(x) = x + O(x^2) equals x to within half a unit in the last place.
   double linear_below;
 };
 
 inline constexpr FloatFormat kF32Format{32, 23, 127, 0x1.8p23, 0x1p-126, 0x1p-25};
 inline constexpr FloatFormat kF64Format{64, 52, 1023, 0x1.8p52, 0x1p-1022, 0x1p-54};
 
-/// A value with its builder and what the machine has instructions for. Arithmetic on floating lanes and on the integer lanes of bits() is by operator.
+/// A value with its builder and the machine's instruction set. Operators emit arithmetic on floating lanes
+/// and on the integer lanes of bits().
 class Lanes {
  public:
   Lanes(llvm::IRBuilderBase& builder, MathInstructions has, llvm::Value* value)
       : builder_(&builder), has_(has), value_(value) {}
 
-  // Implicit, so that an algorithm ends in `return result`.
+  // Implicit, so that an algorithm may end in `return result`.
   operator llvm::Value*() const { return value_; }  // NOLINT(google-explicit-constructor)
 
   llvm::Type* type() const { return value_->getType(); }
@@ -42,7 +43,7 @@ class Lanes {
   const FloatFormat& format() const { return is_f32() ? kF32Format : kF64Format; }
   const MathInstructions& machine() const { return has_; }
 
-  /// The f32 or the f64 one of a pair of constants, by the lanes' type.
+  /// Selects the f32 or the f64 constant of a pair, by the lanes' type.
   template <typename T>
   T pick(T f32, T f64) const {
     return is_f32() ? f32 : f64;
@@ -88,11 +89,11 @@ class Lanes {
   friend Lanes operator^(Lanes a, Lanes b) { return a.with(a.builder_->CreateXor(a, b)); }
   friend Lanes operator!(Lanes a) { return a.with(a.builder_->CreateNot(a)); }
   friend Lanes operator<<(Lanes a, unsigned count) { return a.with(a.builder_->CreateShl(a, count)); }
-  /// Shifts zeros in.
+  /// Logical shift: fills with zeros.
   friend Lanes operator>>(Lanes a, unsigned count) { return a.with(a.builder_->CreateLShr(a, count)); }
   Lanes shift_right_signed(unsigned count) const { return with(builder_->CreateAShr(value_, count)); }
 
-  // Comparisons of floating lanes are false for NaN; equality of integer lanes is that of bits.
+  // Comparisons of floating lanes are false for NaN; equality of integer lanes compares bits.
   friend Lanes operator<(Lanes a, Lanes b) { return a.with(a.builder_->CreateFCmpOLT(a, b)); }
   friend Lanes operator>(Lanes a, Lanes b) { return a.with(a.builder_->CreateFCmpOGT(a, b)); }
   friend Lanes operator==(Lanes a, Lanes b) {
@@ -102,7 +103,7 @@ class Lanes {
   friend Lanes operator>(Lanes a, double b) { return a > a.constant(b); }
   friend Lanes operator==(Lanes a, double b) { return a == a.constant(b); }
   friend Lanes unordered(Lanes a, Lanes b) { return a.with(a.builder_->CreateFCmpUNO(a, b)); }
-  /// Sign bit set (also of -0).
+  /// True if the sign bit is set (also for -0).
   friend Lanes sign_bit(Lanes x) {
     const Lanes bits = x.bits();
     return x.with(x.builder_->CreateICmpSLT(bits, bits.integer(0)));
@@ -111,8 +112,8 @@ class Lanes {
   friend Lanes select(Lanes condition, Lanes yes, Lanes no) {
     return yes.with(yes.builder_->CreateSelect(condition, yes, no));
   }
-  /// a b + c for where a rounding of the product is small against the result or does not happen: rounded once where the machine
-  /// fuses the two, else twice.
+  /// a b + c for uses where the rounding of the product is negligible or does not happen: rounded once if the
+  /// machine has a fused instruction, else twice.
   friend Lanes multiply_add(Lanes a, Lanes b, Lanes c) {
     return a.has_.fused_multiply_add ? a.fused(b, c) : a * b + c;
   }
@@ -125,7 +126,7 @@ class Lanes {
   friend Lanes product_error(Lanes a, Lanes b, Lanes product) {
     if (a.has_.fused_multiply_add) return a.fused(b, -product);
     if (a.is_f32()) return (a.wide() * b.wide() - product.wide()).narrow();
-    // Each factor in two parts of 26 bits, whose products are exact (Veltkamp 1968, Dekker 1971).
+    // Split each factor into two parts of 26 bits, whose products are exact (Veltkamp 1968, Dekker 1971).
     const auto high = [](Lanes x) {
       const Lanes spread = x * 0x1.0000002p27;
       return spread - (spread - x);
@@ -139,13 +140,13 @@ class Lanes {
   friend Lanes product_error(Lanes a, double b, Lanes product) {
     return product_error(a, a.constant(b), product);
   }
-  /// a b + c, rounded once. On a machine that does not fuse the two:
-  /// - f32 is computed on f64 lanes. The product is exact there, the sum is rounded to f64 and then to f32. Where the first rounding
-  ///   ends half way between two numbers of f32, the second may take the farther one: the error is at most 0.5 + 2^-30 units in the
-  ///   last place instead of 0.5.
-  /// - f64 adds what product and sum lost (Dekker's product, Knuth's sum) to the sum, with an error of at most 0.5 + 2^-53 units.
-  ///   Where a part overflows, the result is that of two roundings; a product below 2^-969 has lost bits that count only where the
-  ///   result is as small.
+  /// a b + c, rounded once. On a machine without a fused instruction:
+  /// - f32 is computed on f64 lanes. The product is exact there; the sum is rounded to f64 and then to f32.
+  ///   If the first rounding ends half way between two f32 numbers, the second may take the farther one: the
+  ///   error is at most 0.5 + 2^-30 units in the last place instead of 0.5.
+  /// - f64 adds the rounding errors of product and sum (Dekker's product, Knuth's sum) to the sum, with an
+  ///   error of at most 0.5 + 2^-53 units. If a part overflows, the result is that of two roundings; a
+  ///   product below 2^-969 has lost bits that matter only if the result is equally small.
   friend Lanes fma(Lanes a, Lanes b, Lanes c) {
     if (a.has_.fused_multiply_add) return a.fused(b, c);
     if (a.is_f32()) return (a.wide() * b.wide() + c.wide()).narrow();
@@ -153,7 +154,8 @@ class Lanes {
     const Lanes sum = product + c;
     const Lanes back = sum - product;
     const Lanes lost = ((product - (sum - back)) + (c - back)) + product_error(a, b, product);
-    // Neither NaN and infinities nor the sign of a zero come out of the differences.
+    // The error terms are meaningless for NaN and infinities, and lose the sign of a zero: keep the plain sum
+    // there.
     const Lanes magnitude = absolute(lost);
     return select((magnitude > 0.0) & (magnitude < a.infinity()), sum + lost, sum);
   }
@@ -164,8 +166,9 @@ class Lanes {
   /// One of floor, ceil, trunc and roundeven.
   Lanes rounded(llvm::Intrinsic::ID function) const {
     if (has_.rounding) return call(function);
-    // A number whose ulp is 1 rounds what is added to it to an integer, halves to even; larger ones have no fraction. Then a step
-    // back from integers on the wrong side. -0, and what becomes of (-1, 0), keeps its sign.
+    // Adding a number whose ulp is 1 rounds the magnitude to an integer, halves to even; larger magnitudes
+    // have no fraction. A correction by one follows where that integer is on the wrong side. The sign is
+    // restored at the end, for -0 and for results in (-1, 0).
     const Lanes magnitude = absolute(*this);
     const double whole_from = static_cast<double>(std::uint64_t{1} << format().fraction_bits);
     const Lanes nearest = copy_sign((magnitude + whole_from) - whole_from, *this);
@@ -190,7 +193,7 @@ class Lanes {
     return sign.with(sign.builder_->CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign));
   }
 
-  /// x held in [low, high]; the order of the comparisons lets NaN pass, in one min and one max instruction.
+  /// x clamped to [low, high] in one min and one max instruction; their operand order lets NaN pass.
   friend Lanes clamp(Lanes x, double low, double high) {
     const Lanes lowest = x.constant(low);
     const Lanes highest = x.constant(high);
@@ -227,14 +230,14 @@ class Lanes {
 
 Lanes fma(Lanes a, Lanes b, Lanes c);
 
-/// A constant of about twice the format's precision: high is a number of the format near it, low the nearest
-/// of the rest.
+/// A constant of about twice the format's precision: `high` is a nearby number of the format, `low` the
+/// nearest to the remainder.
 struct SplitConstant {
   double high;
   double low;
 };
 
-/// Opens a function of VectorMath: fast-math flags are off while it lives, and x is checked.
+/// Opens a function of VectorMath: turns fast-math flags off during its lifetime and checks x.
 class MathScope {
  public:
   MathScope(llvm::IRBuilderBase& builder, MathInstructions has)

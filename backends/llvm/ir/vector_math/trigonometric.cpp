@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sin, cos, tan and their inverses.
 //
-// sin and cos: x = n pi/2 + r by a pi/2 of two or three parts (Cody and Waite), |r| <= pi/4;
-// the low two bits of n choose sine or cosine of r and the sign.
+// sin and cos: x = n pi/2 + r with pi/2 in two or three parts (Cody and Waite), |r| <= pi/4; the low two bits
+// of n select sine or cosine of r, and the sign.
 #include "ferrite/emitter/vector_math.h"
 
 #include "backends/llvm/ir/vector_math/coefficients.h"
@@ -22,7 +22,7 @@ struct Quadrant {
 
 /// x - n pi/2 for n of at most 20 bits (f64: 40).
 Lanes minus_half_pi_times(Lanes x, Lanes n) {
-  // The first of two parts has 33 bits: on f64 lanes its product is exact.
+  // The first of the two parts has 33 bits, so its product is exact on f64 lanes.
   if (x.is_f32() && !x.machine().fused_multiply_add)
     return ((x.wide() - n.wide() * 0x1.921fb544p+0) - n.wide() * 0x1.0b4611a626331p-34).narrow();
   struct HalfPi {
@@ -41,8 +41,8 @@ Quadrant reduce_to_quadrant(Lanes x, int shift) {
   const Lanes shifted = multiply_add(x, 0x1.45f306dc9c883p-1, rounder);
   const Lanes n = shifted - rounder;
   Lanes r = minus_half_pi_times(x, n);
-  // |r| passes pi/4 a little as n loses its fraction's bits; beyond 1, x is too large to be reduced, and the
-  // clamp keeps the result in [-1, 1].
+  // |r| slightly exceeds pi/4 as n loses fraction bits. If |r| exceeds 1, x is too large for the reduction,
+  // and the clamp keeps the result in [-1, 1].
   r = clamp(r, -1.0, 1.0);
   const Lanes square = r * r;
   const Lanes sine = multiply_add(r * square, polynomial(square, kSinF32, kSinF64), r);
@@ -58,7 +58,7 @@ Lanes bit_is_set(Lanes bits, unsigned bit) {
 Lanes sine_of(const Quadrant& quadrant) {
   const unsigned sign_position = quadrant.sine.format().bits - 1;
   const Lanes chosen = select(bit_is_set(quadrant.number, 0), quadrant.cosine, quadrant.sine);
-  // Bit 1 moved to the sign, everything else shifted out.
+  // Move bit 1 to the sign position; the shifts drop all other bits.
   const Lanes sign = (quadrant.number >> 1) << sign_position;
   return (chosen.bits() ^ sign).as_float();
 }
@@ -109,7 +109,7 @@ llvm::Value* VectorMath::tan(Value* operand) {
 llvm::Value* VectorMath::asin(Value* operand) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
-  // Past 1/2: asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)).
+  // Above 1/2: asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)).
   const Lanes magnitude = absolute(x);
   const Lanes large = magnitude > 0.5;
   const Lanes half_rest = multiply_add(magnitude, -0.5, 0.5);
@@ -149,7 +149,7 @@ llvm::Value* VectorMath::atan2(Value* ordinate, Value* abscissa) {
   const Lanes steep = height > width;
   const Lanes larger = select(steep, height, width);
   Lanes ratio = select(steep, width, height) / larger;
-  // C99: of |x| and |y|, both zero make the angle 0, both infinite pi/4.
+  // C99: the angle is 0 if |x| and |y| are both zero, and pi/4 if both are infinite.
   ratio = select(height == width, select(larger == 0.0, x.constant(0.0), x.constant(1.0)), ratio);
   const Lanes inner = atan_small(ratio);
   const Lanes angle = select(steep, minus_from(pi_times(x, 0.5), inner), inner);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The functions that are an instruction or a few: roots, rounding, extrema, conversions.
+// Functions of one or a few instructions: roots, rounding, extrema, conversions.
 #include "ferrite/emitter/vector_math.h"
 
 #include <bit>
@@ -10,7 +10,7 @@ namespace ferrite::emitter {
 
 namespace {
 
-/// Of zeros of both signs either may come: telling them apart takes x86 as long again as all the rest of an extreme.
+/// Allows either zero for operands of both signs: distinguishing them doubles the cost of an extremum on x86.
 llvm::Value* either_zero(llvm::Value* extreme) {
   if (auto* call = llvm::dyn_cast<llvm::Instruction>(extreme)) call->setHasNoSignedZeros(true);
   return extreme;
@@ -72,7 +72,7 @@ llvm::Value* VectorMath::sign(Value* operand) {
 llvm::Value* VectorMath::fmod(Value* dividend, Value* divisor) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(dividend), y = lanes(divisor);
-  // Code of some devices takes x for the remainder by an infinite y, even where x is infinite.
+  // On some devices, the remainder by an infinite y is x even if x is infinite.
   return select(absolute(x) < x.infinity(), x.with(builder_.CreateFRem(x, y)), x - x);
 }
 
@@ -107,10 +107,10 @@ llvm::Value* VectorMath::narrow_bf16(Value* operand) {
   assert(x.is_f32());
   const Lanes bits = x.bits();
   const Lanes kept = bits >> 16;
-  // Half an ulp less one, plus the kept part's last bit: carries for more than half, and for half onto an odd
-  // one.
+  // Round to nearest even: add half an ulp minus one, plus the last kept bit. This carries for more than
+  // half, and for half next to an odd number.
   const Lanes rounded = (bits + x.integer(0x7fff) + (kept & x.integer(1))) >> 16;
-  // A NaN's payload may lie in the lost bits only: set the quiet bit.
+  // A NaN's payload may lie in the dropped bits only: set the quiet bit.
   const Lanes chosen = select(unordered(x, x), kept | x.integer(0x40), rounded);
   return builder_.CreateTrunc(chosen, x.type()->getWithNewType(builder_.getInt16Ty()));
 }
@@ -137,7 +137,7 @@ llvm::Value* VectorMath::widen_f8(Value* stored, DType dtype) {
   const Lanes magnitude = bits & bits.integer(0x7f), sign = (bits & bits.integer(0x80)) << 24;
   const Lanes shifted = magnitude << shift;
   const Lanes normal = (shifted + bits.integer(zero)).as_float();
-  // A denormal has no leading 1, which an exponent adds and a difference takes away.
+  // A denormal has no leading 1: add one with an exponent, and subtract it again.
   const double smallest = std::bit_cast<float>(least);
   const Lanes tiny = (shifted + bits.integer(least)).as_float() - smallest;
   const Lanes value = select(normal < smallest, tiny, normal).bits() | sign;
@@ -154,10 +154,10 @@ llvm::Value* VectorMath::narrow_f8(Value* operand, DType dtype) {
   const Lanes x = lanes(operand);
   assert(x.is_f32());
   const Lanes size = absolute(x), bits = size.bits();
-  // Half an ulp less one, plus the kept part's last bit: carries for more than half, and for half onto an odd one.
+  // Round to nearest even: add half an ulp minus one, plus the last kept bit.
   const Lanes last = (bits >> shift) & x.integer(1);
   const Lanes normal = (bits + last - x.integer(zero - ((1u << (shift - 1)) - 1))) >> shift;
-  // Added to a number whose last place is the smallest denormal, the value is rounded by the addition.
+  // Adding a number whose ulp is the smallest denormal rounds the value.
   const uint32_t unit = zero + ((shift + 1) << 23);
   const Lanes tiny = (size + std::bit_cast<float>(unit)).bits() - x.integer(unit);
   Lanes result = select(size < std::bit_cast<float>(zero + (1u << 23)), tiny, normal);

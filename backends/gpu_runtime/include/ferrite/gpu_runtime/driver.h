@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A vendor's driver, opened at run time, as a table of functions. Drivers of devices that run grids have the same functions, each under
-// its own names and with numbers of its own.
+// A vendor's driver, opened at run time, as a table of functions. The GPU drivers have the same functions
+// under different names and with different enumerators.
 #pragma once
 
 #include <array>
@@ -13,31 +13,31 @@
 
 namespace ferrite::emitter {
 
-/// A driver's numbers of what is asked of a device.
+/// A driver's enumerators for the properties of a device.
 struct DriverAttributes {
   int multiprocessors, clock_khz, memory_clock_khz, bus_bits, l2_bytes;
 };
 
-/// Where memory lies, in the drivers' binary interface.
+/// A location of memory, in the drivers' binary interface.
 struct DriverLocation {
   int kind;  ///< 1: a device
   int number;
 };
-/// What a pool of memory is made of.
+/// The properties of a memory pool.
 struct DriverPool {
-  int memory = 1;   ///< as alloc gives it
-  int handles = 0;  ///< for this process alone
+  int memory = 1;   ///< the same kind of memory as alloc()
+  int handles = 0;  ///< no sharing with other processes
   DriverLocation location;
-  std::array<void*, 10> reserved{};  ///< as many zeros as any version reads
+  std::array<void*, 10> reserved{};  ///< zeros, enough for every driver version
 };
-/// Who else reaches a pool's memory.
+/// Grants a device access to a pool's memory.
 struct DriverAccess {
   DriverLocation location;
-  int flags;  ///< 3: reads and writes
+  int flags;  ///< 3: reading and writing
 };
 
-/// A driver's functions, by its documented binary interface: addresses and handles are as wide as pointers, choices are ints. Immutable;
-/// any-thread, as the driver is.
+/// A driver's functions, by its documented binary interface: addresses and handles have the width of
+/// pointers, enumerations are ints. Immutable. Callable from any thread, as the driver is.
 struct Driver {
   using Result = int;  ///< 0: success
   using Handle = void*;
@@ -70,7 +70,7 @@ struct Driver {
   Result (*reaches_peer)(int* reaches, int device, int peer);
   DriverAttributes attributes;
 
-  /// Pools whose memory streams take and give back in order. All are null where the driver has none.
+  /// Pools whose memory is allocated and freed in stream order. All are null if the driver has none.
   struct Pools {
     Result (*create)(Handle* pool, const DriverPool* properties);
     Result (*destroy)(Handle pool);
@@ -81,7 +81,7 @@ struct Driver {
     Result (*free)(void* data, Handle stream);
   } pools;
 
-  /// Recordings of streams. All are null where the driver has none.
+  /// Recordings of streams (graphs). All are null if the driver has none.
   struct Recordings {
     Result (*begin)(Handle stream, int mode);
     Result (*end)(Handle stream, Handle* graph);
@@ -94,21 +94,23 @@ struct Driver {
     Result (*free)(Handle graph);
   } recordings;
 
-  /// What makes a device's code of what module_load() takes, too, but for one thread at a time. All are null where there is no such.
+  /// Compiles the input of module_load() to device code for one caller at a time, in parallel with others.
+  /// All are null if the driver has no linker.
   struct Linker {
-    int input;  ///< the kind of what is given
+    int input;  ///< kind of the input
     Result (*create)(unsigned count, int* options, void** values, Handle* state);
     Result (*add)(Handle state, int kind, void* data, size_t bytes, const char* name, unsigned count,
                   int* options, void** values);
     Result (*complete)(Handle state, void** code, size_t* bytes);
-    Result (*destroy)(Handle state);  ///< and of what complete() gave
+    Result (*destroy)(Handle state);  ///< also frees the result of complete()
   } linker;
 };
 
-/// A driver's shared library; it stays open.
+/// A driver's shared library; it is never closed.
 class DriverLibrary {
  public:
-  /// Opens the first of the files that there is. `advice` says how to get a driver that does. Throws Failure `code`.
+  /// Opens the first existing file. `advice` tells the user how to get a working driver. Throws Failure
+  /// `code`.
   DriverLibrary(std::span<const std::string> files, std::string code, std::string advice);
 
   template <class Function>
@@ -116,13 +118,13 @@ class DriverLibrary {
     function = reinterpret_cast<Function>(symbol(name));
     if (!function) unavailable(std::string("the driver has no function '") + name + "'");
   }
-  /// The same for a table of functions without which the driver serves as well: found is false where one is missing.
+  /// The same for an optional table of functions: sets `found` to false if one is missing.
   template <class Function>
   void find(const char* name, Function& function, bool& found) const {
     function = reinterpret_cast<Function>(symbol(name));
     found = found && function;
   }
-  /// Null where there is none.
+  /// Null if there is no such symbol.
   void* symbol(const char* name) const { return library_.symbol(name); }
   [[noreturn]] void unavailable(const std::string& what) const;
 

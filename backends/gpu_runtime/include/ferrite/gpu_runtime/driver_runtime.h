@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A runtime over a vendor's driver, which is opened at run time.
+// A runtime on top of a vendor's driver, which is opened at run time.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@
 
 namespace ferrite::emitter {
 
-/// A runtime whose driver has these functions. Memory comes from a pool of the device's, which keeps a part of what is given back.
+/// A runtime for a driver with these functions. Memory comes from a pool per device, which keeps a part of
+/// the freed memory.
 class DriverRuntime : public GpuRuntime, public Streams {
  public:
   explicit DriverRuntime(Host host);
@@ -55,7 +56,8 @@ class DriverRuntime : public GpuRuntime, public Streams {
   using Result = Driver::Result;
   using Handle = Driver::Handle;
 
-  /// A driver's device and its context, null where the driver has none. They last as long as the process.
+  /// A driver's device and its context, which is null if the driver has none. They last as long as the
+  /// process.
   struct Place {
     int device = 0;
     Handle context = nullptr;
@@ -67,30 +69,32 @@ class DriverRuntime : public GpuRuntime, public Streams {
     void** arguments;
   };
 
-  /// Opens the driver and starts it, where there is a device. Throws Failure where there is no driver that does. Called once.
+  /// Opens and starts the driver, even if there is no device. Throws Failure if there is no working driver.
+  /// Called once.
   virtual Driver open() = 0;
   /// "THE_NAME (2): what it means".
   virtual std::string text_of(Result result) const = 0;
-  /// As target descriptions name it.
+  /// The architecture's name in target descriptions.
   virtual std::string architecture_of(int device) = 0;
-  /// Bits that each of the pins of its memory moves in a clock.
+  /// Bits per pin and clock cycle of the device's memory.
   virtual int64_t transfers_a_clock(std::string_view architecture) const = 0;
-  /// Of DLPack's numbers.
+  /// The device type in DLPack's enumeration.
   virtual int32_t dlpack_device() const = 0;
-  /// Makes the device the thread's own. `context` is null at first and kept with the device.
+  /// Makes the device the thread's current one. `context` is null at first and is kept with the device.
   virtual void enter(int device, Handle& context) = 0;
-  /// Lets the device of the thread reach the peer's memory.
+  /// Enables access of the thread's current device to the peer's memory.
   virtual Result reach_peer(const Place& peer) = 0;
   virtual Result copy_peer(void* to, const Place& place, const void* from, const Place& peer, size_t bytes,
                            Handle stream) = 0;
-  /// `overlaps`: it may begin before the one ahead of it on the stream is done, for which the kernel waits itself.
+  /// `overlaps`: the launch may begin before its predecessor on the stream is finished; the kernel itself
+  /// waits for it.
   virtual Result launch(const Launch& launch, bool overlaps, Handle stream) = 0;
-  /// Gives a recorded launch these arguments.
+  /// Replaces the arguments of a recorded launch.
   virtual Result set_launch(Handle instance, Handle node, const Launch& launch) = 0;
 
-  /// Throws Failure with what the driver says where the result is an error; `what` failed.
+  /// Throws Failure with the driver's text if the result is an error; `what` names the failed action.
   void check(Result result, const char* what) const;
-  /// Of an opened driver.
+  /// An attribute of an opened driver's device.
   int attribute(int device, int which);
   const Driver& driver();
 
@@ -103,26 +107,27 @@ class DriverRuntime : public GpuRuntime, public Streams {
   struct Recording;
   struct Stream {
     Handle native = nullptr;
-    bool owned = false;                    ///< by this runtime
-    std::unique_ptr<Recording> recording;  ///< while it is recorded
-    std::vector<void*> freed;              ///< memory that was given back to it meanwhile
+    bool owned = false;                    ///< opened by this runtime
+    std::unique_ptr<Recording> recording;  ///< while the stream is recorded
+    std::vector<void*> freed;              ///< memory that was freed on the stream during the recording
     Stream();
     ~Stream();
   };
-  /// What a device was given of another one's memory.
+  /// The access that a device has to another device's memory.
   struct Peer {
     bool reached = false, has_pool = false;
   };
-  /// What lasts as long as the runtime.
+  /// Per-device state, for the lifetime of the runtime.
   struct Opened {
     Place place;
-    Stream stream;  ///< the device's own
-    /// Never recorded: what is taken for whatever comes is taken in its order, and the driver is asked of it how the device does.
+    Stream stream;  ///< the device's default stream
+    /// A stream that is never recorded. It serves allocations of no particular stream, and queries of the
+    /// device's status.
     Handle aside = nullptr;
     bool pool_was_tried = false;
-    Handle pool = nullptr;           ///< null: memory comes from the driver
-    std::map<uint32_t, Peer> peers;  ///< by number
-    std::string fault;               ///< what failed since status() was asked for
+    Handle pool = nullptr;           ///< null: memory comes straight from the driver
+    std::map<uint32_t, Peer> peers;  ///< by device number
+    std::string fault;               ///< first error since the last status()
   };
 
   GpuDescription device_of(int device);
@@ -140,13 +145,14 @@ class DriverRuntime : public GpuRuntime, public Streams {
   bool is_pinned(const void* data);
   void copy_from_peer(Opened& device, const fe_copy_args& args);
 
-  /// Held while it is asked whether a stream is recorded and the answer is acted upon; before mutex_ where both are.
+  /// Held from a test whether a stream is recorded until the action that depends on it. Lock it before
+  /// mutex_.
   std::mutex streams_mutex_;
-  std::set<std::pair<uint32_t, Stream*>> streams_;  ///< that were opened, by device
+  std::set<std::pair<uint32_t, Stream*>> streams_;  ///< opened streams, by device
   std::mutex mutex_;
   std::optional<Driver> driver_;
-  std::map<uint32_t, Opened> devices_;      ///< addresses stay
-  std::map<const char*, uint64_t> pinned_;  ///< bytes of each block of host_alloc
+  std::map<uint32_t, Opened> devices_;      ///< addresses must stay valid
+  std::map<const char*, uint64_t> pinned_;  ///< blocks of host_alloc() with their sizes
 };
 
 }  // namespace ferrite::emitter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Descriptions of devices that run grids: "ARCHITECTURE multiprocessors=132 clock=1980000 bandwidth=4800 l2=52428800".
+// Descriptions of GPUs: "ARCHITECTURE multiprocessors=132 clock=1980000 bandwidth=4800 l2=52428800".
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct GpuDescription {
   int64_t multiprocessors = 0, clock_khz = 0, gigabytes_a_second = 0, l2_bytes = 0;
 };
 
-/// Leaves out numbers that are not positive.
+/// Omits numbers that are not positive.
 std::string describe(const GpuDescription& device);
-/// What the description leaves out is as in `usual`, but for the architecture, which is an example there. Throws Failure `code` on
-/// unknown keys and where no architecture is named.
-GpuDescription parse_grid_device(std::string_view description, const GpuDescription& usual,
-                                 std::string_view code);
+/// Missing numbers have the values of `usual`, whose architecture is only an example for the error text.
+/// Throws Failure `code` on unknown keys and if no architecture is named.
+GpuDescription parse_gpu_description(std::string_view description, const GpuDescription& usual,
+                                     std::string_view code);
 
 }  // namespace ferrite::emitter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A runtime of what GpuProvider compiles: modules and their kernels, as far as that is the same for all drivers.
+// A runtime for the output of GpuProvider: the management of modules and kernels that all drivers share.
 #pragma once
 
 #include <span>
@@ -11,14 +11,14 @@
 
 namespace ferrite::emitter {
 
-/// The driver's side of one loaded kernel.
+/// The driver's handles of a loaded kernel.
 struct LoadedCode {
   void* module = nullptr;
   void* function = nullptr;
   CodeNumbers numbers{};
 };
 
-/// A runtime whose blobs are DeviceCode of the format `id`. Any-thread, as the driver is.
+/// A runtime whose blobs are DeviceCode of the format `id`. Callable from any thread, as the driver is.
 class GpuRuntime : public Runtime {
  public:
   explicit GpuRuntime(Host host) : host_(host) {}
@@ -30,15 +30,15 @@ class GpuRuntime : public Runtime {
   void launch(const fe_launch_args& args) final;
 
  protected:
-  /// Throws Failure where the driver does not take the code. Called from several threads at once.
+  /// Throws Failure if the driver rejects the code. Called from several threads in parallel.
   virtual LoadedCode load(uint32_t device, const DeviceCode& code) = 0;
-  /// Behind all work that was given to the device.
+  /// Unloads after all work that was given to the device.
   virtual void unload(uint32_t device, std::span<const LoadedCode> codes) = 0;
-  /// Gives the stream the code's blocks to do, which may be none; an argument is a pointer.
+  /// Launches the code's blocks, possibly none, on the stream; each argument is a pointer.
   virtual void start(uint32_t device, void* stream, void* function, const DeviceCode& code,
                      std::span<const void* const> arguments) = 0;
 
-  /// An error code of the plugin's.
+  /// An error code of the plugin.
   std::string code(const char* what) const { return "ferrite." + id() + "/" + what; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A kernel as a module for a grid of blocks of threads (the entry's signature: KernelContext).
+// Emits a kernel as a module for a grid of thread blocks (the entry's signature: KernelContext).
 #pragma once
 
 #include <llvm/IR/LLVMContext.h>
@@ -17,32 +17,33 @@
 
 namespace ferrite::emitter {
 
-struct GridResult {
+struct GpuEmitResult {
   std::unique_ptr<llvm::Module> module;
-  int64_t blocks = 0;        ///< of the grid; 0: there is nothing to do
-  unsigned threads = 1;      ///< of a block
-  int64_t shared_bytes = 0;  ///< of a block
-  int64_t dynamic_bytes =
-      0;  ///< of these, that a launch has to ask for; the others are a variable of the module
+  int64_t blocks = 0;        ///< blocks of the grid; 0: there is nothing to do
+  unsigned threads = 1;      ///< threads of a block
+  int64_t shared_bytes = 0;  ///< shared memory of a block
+  /// Part of shared_bytes that a launch has to request; the rest is a variable of the module.
+  int64_t dynamic_bytes = 0;
 };
 
-/// How a kernel may be laid out, where there are several ways.
+/// One way to tile a kernel, if there are several.
 struct GpuOption {
   uint64_t id = 0;
   std::string name;
-  double seconds = 0;                    ///< estimated
-  std::vector<OperandLayout> layouts{};  ///< that it wants
+  double seconds = 0;                    ///< estimated time
+  std::vector<OperandLayout> layouts{};  ///< layouts that the option requests
 };
 
-/// The ways that there are, that of the least time first; empty where there is but one, whose id is 0.
-std::vector<GpuOption> grid_options(const Target& target, const loop::Kernel& kernel);
+/// The possible ways, fastest first. Empty if there is only one, whose id is 0.
+std::vector<GpuOption> gpu_options(const Target& target, const loop::Kernel& kernel);
 
-/// Emits all statements of `kernel` for target.grid, in the way of an id of grid_options(), 0 being the first of them. Declines (throws Failure, FE_EUNSUPPORTED) what grid_unsupported_reason() names.
-/// Thread-safe for different contexts.
-GridResult emit_grid_kernel(llvm::LLVMContext& context, const Target& target, loop::Kernel kernel,
-                            std::string_view entry, uint64_t option = 0);
+/// Emits all statements of `kernel` for target.grid with an option of gpu_options(); id 0 selects the first
+/// one. Throws Failure FE_EUNSUPPORTED for every kernel that gpu_unsupported_reason() rejects. Thread-safe
+/// for different contexts.
+GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& context, const Target& target, loop::Kernel kernel,
+                              std::string_view entry, uint64_t option = 0);
 
-/// Whether emit_grid_kernel would decline, and why; empty = it would not.
-std::string grid_unsupported_reason(const Target& target, const loop::Kernel& kernel);
+/// The reason for which emit_gpu_kernel would decline; empty if it would not.
+std::string gpu_unsupported_reason(const Target& target, const loop::Kernel& kernel);
 
 }  // namespace ferrite::emitter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels to the code of devices that run them as grids, as far as that is the same for all of them; needs no device.
+// The part of a provider that all GPU targets share: from kernels to device code. Needs no device.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -15,11 +15,11 @@
 
 namespace ferrite::emitter {
 
-/// What is known of a device beside what its description says and what the emitter asks.
+/// Numbers of a device beyond its description and the emitter's target.
 struct GpuNumbers {
-  int64_t bytes_a_second = 1;        ///< of its memory
-  int64_t operations_a_cycle = 128;  ///< of one multiprocessor
-  int64_t alignment = 256;           ///< bytes, of allocations
+  int64_t bytes_a_second = 1;        ///< bandwidth of device memory
+  int64_t operations_a_cycle = 128;  ///< operations of one multiprocessor per cycle
+  int64_t alignment = 256;           ///< alignment of allocations, in bytes
   int64_t line_bytes = 128;
   int64_t launch_ns = 2000;
 };
@@ -27,11 +27,12 @@ struct GpuNumbers {
 /// The code of one kernel.
 struct GpuCode {
   std::string code;
-  std::string listing;  ///< of it; empty where it is text itself
+  std::string listing;  ///< listing of the code; empty if the code is text itself
   int64_t registers = -1, spills = -1;
 };
 
-/// A provider whose device kind is its id, and whose blobs are DeviceCode of the format `id`. Any-thread.
+/// A provider whose device kind is its id and whose blobs are DeviceCode of the format `id`. Callable from
+/// any thread.
 class GpuProvider : public Provider {
  public:
   std::string device_kind() const final { return id(); }
@@ -42,14 +43,14 @@ class GpuProvider : public Provider {
   std::string fingerprint() final;
 
  protected:
-  /// The machine that a description names, whose code generator is initialised by then, and its numbers. Throws Failure where it names
-  /// none.
+  /// The machine that a description names, and its numbers. Initialises the machine's code generator. Throws
+  /// Failure if the description names no known machine.
   virtual Target machine_of(std::string_view description, GpuNumbers& numbers) const = 0;
-  /// Adds to the entry what the code generator wants to know of its blocks.
+  /// Adds the attributes about block sizes that the code generator needs to the entry.
   virtual void mark_entry(llvm::Function& entry, unsigned threads) const = 0;
-  /// `want_listing`: of code that is no text, one is made.
+  /// `want_listing`: make a listing if the code is not text.
   virtual GpuCode generate(Machine& machine, llvm::Module& module, bool want_listing) const = 0;
-  /// What starts a line of comment in its listings.
+  /// The mark that starts a comment line in its listings.
   virtual std::string_view comment_mark() const { return "//"; }
 
  private:

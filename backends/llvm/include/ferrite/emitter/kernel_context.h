@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The state that every part of one kernel's emission shares: the function being built, its buffers, small helpers.
+// The state that all parts of one kernel's emission share: the function, its buffers, small helpers.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -16,9 +16,11 @@
 
 namespace ferrite::emitter {
 
-/// `void entry(void* const* buffers, i64 begin, i64 end, i64 worker, char* workspace, i64* error)`: runs the tasks
-/// [begin, end). `buffers` has a pointer for each non-local buffer in the kernel's order; `workspace` is this worker's slice.
-/// Of a grid: `kernel entry(void* buffer0, void* buffer1, ..., i64* error)`, each a pointer to global memory; a block is a task.
+/// CPU entry: `void entry(void* const* buffers, i64 begin, i64 end, i64 worker, char* workspace, i64* error)`
+/// runs the tasks [begin, end). `buffers` has a pointer for each non-local buffer in the kernel's order;
+/// `workspace` is this worker's slice.
+/// GPU entry: `kernel entry(void* buffer0, void* buffer1, ..., i64* error)`, with pointers to global memory;
+/// a block is a task.
 class KernelContext {
  public:
   KernelContext(llvm::Module& module, const Target& target, loop::Kernel& kernel, std::string_view entry);
@@ -34,31 +36,32 @@ class KernelContext {
   llvm::Value* end = nullptr;
   llvm::Value* workspace = nullptr;
   llvm::Value* error = nullptr;
-  int64_t workspace_bytes = 0;  ///< taken so far, per worker
+  int64_t workspace_bytes = 0;  ///< bytes reserved so far, per worker
 
-  /// What memory of a dtype holds: i8 for bool and f8, i16 for bf16, half for f16, otherwise the type itself.
+  /// The type of a dtype in memory: i8 for bool and f8, i16 for bf16, half for f16, otherwise the type
+  /// itself.
   llvm::Type* storage_type(DType dtype);
-  /// What the body computes in: i1 for bool, float for f8, f16 and bf16, otherwise the type itself.
+  /// The type in which the body computes: i1 for bool, float for f8, f16 and bf16, otherwise the type itself.
   llvm::Type* value_type(DType dtype);
   llvm::Type* value_type(DType dtype, unsigned lanes);
   static unsigned storage_bytes(DType dtype) { return static_cast<unsigned>(bits_of(dtype)) / 8; }
 
-  /// Pointer to the start of a buffer (its `offset` not added). A LOCAL of few bytes is a stack slot that becomes a
-  /// register, a larger one lies in the workspace; of a grid it is null until move_base().
+  /// Pointer to the start of a buffer, without its `offset`. A small LOCAL is a stack slot that becomes a
+  /// register; a larger one lies in the workspace. On a GPU it is null until move_base().
   llvm::Value* base(loop::BufferId buffer) const { return bases_[buffer]; }
-  /// From here on the buffer is addressed from this pointer.
+  /// From now on the buffer is addressed from this pointer.
   void move_base(loop::BufferId buffer, llvm::Value* base) { bases_[buffer] = base; }
-  /// Marks a load or store of a buffer as apart from the other buffers'. Buffers may share memory only where each
-  /// point reads what it overwrites.
+  /// Marks a load or store of a buffer as not aliasing the other buffers. Buffers may share memory only if
+  /// each point reads the elements that it overwrites.
   void mark(llvm::Instruction* access, loop::BufferId buffer);
 
-  /// Asks for the line of a cache at `place`, to be read or written soon; an address that is none does no harm.
+  /// Prefetches the cache line at `place` for a read or a write soon; an invalid address does no harm.
   enum class Level { first, second };
   static void prefetch(llvm::IRBuilder<>& builder, llvm::Value* place, bool to_write, Level level);
 
   /// A slot in the entry block, promoted to a register by the pipeline.
   llvm::AllocaInst* slot(llvm::Type* type, const llvm::Twine& name = "");
-  /// Bytes of the worker's workspace, 64-byte aligned.
+  /// Reserves bytes of the worker's workspace, 64-byte aligned.
   llvm::Value* take_workspace(int64_t bytes);
 
   llvm::Value* i64(int64_t value) { return builder.getInt64(static_cast<uint64_t>(value)); }
@@ -68,29 +71,31 @@ class KernelContext {
             const std::function<void(llvm::Value*)>& body);
   /// `if (condition) body()`.
   void when(llvm::Value* condition, const llvm::Twine& name, const std::function<void()>& body);
-  /// The value of each of the variables by their flat coordinate, the last of which varies fastest.
+  /// The value of each variable, from the flat coordinate; the last variable varies fastest.
   std::vector<llvm::Value*> coordinates(std::span<const loop::Var> vars, llvm::Value* flat);
-  /// Quotient or `rest` of an i64 that is not negative. `fits`: it is below 2^31, and so computed where registers have 32 bits.
+  /// Quotient of a non-negative i64, or remainder if `rest`. `fits`: the value is below 2^31, so machines
+  /// with 32-bit registers can divide in 32 bits.
   llvm::Value* divide(llvm::Value* value, int64_t by, bool fits, bool rest);
   /// <lanes x i1>, lane k set where k < count (an i64).
   llvm::Value* lane_mask(llvm::Value* count, unsigned lanes);
   /// <0, 1, 2, ...> of an integer type.
   llvm::Constant* iota(llvm::Type* integer, unsigned lanes, int64_t step = 1);
-  /// f16 <-> f32 where the machine has no instruction for it, too.
+  /// f16 <-> f32, also on machines without an instruction for it.
   llvm::Value* widen_half(llvm::Value* half);
   llvm::Value* narrow_half(llvm::Value* value);
-  /// f32 -> the bits of bf16, with the machine's instruction where it has one.
+  /// f32 -> bf16 bits, with the machine's instruction if it has one.
   llvm::Value* narrow_bf16(llvm::Value* value);
-  /// The bits of a float of 8 bits -> f32.
+  /// The bits of an 8-bit float -> f32.
   llvm::Value* widen_f8(llvm::Value* bits, DType dtype);
-  /// Memory that may be read in place of elements that do not exist: four vectors of zeros, of a grid in global memory.
+  /// Memory that may be read in place of elements that do not exist: four vectors of zeros; on a GPU, in
+  /// global memory.
   llvm::Value* nowhere();
-  /// The same for one element of a buffer that has any.
+  /// The same for one element, in a buffer that is not empty.
   llvm::Value* nowhere(loop::BufferId buffer);
   llvm::Value* splat(llvm::Value* value, unsigned lanes);
 
-  /// `body()` in an entry block of another function, which is empty, with these pointers to the buffers; the kernel's own
-  /// arguments are not to be had there.
+  /// Runs `body()` with the builder in the entry block of another, empty function, with these pointers to the
+  /// buffers. The kernel's own arguments are not accessible there.
   void within(llvm::Function* other, std::vector<llvm::Value*> bases, const std::function<void()>& body);
 
  private:
@@ -99,7 +104,7 @@ class KernelContext {
 
   llvm::Value* nowhere_ = nullptr;
   std::vector<llvm::Value*> bases_;
-  std::vector<llvm::MDNode*> scope_, others_;  // alias scopes by buffer
+  std::vector<llvm::MDNode*> scope_, others_;  // alias scopes, by buffer
 };
 
 }  // namespace ferrite::emitter

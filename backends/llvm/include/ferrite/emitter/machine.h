@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From a module to machine code.
+// From an LLVM module to machine code.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -17,40 +17,44 @@
 
 namespace ferrite::emitter {
 
-/// LLVM's target machines, for those who compile one after the other: making one takes as long as the code of a small kernel. May be
-/// used by many threads.
+/// A pool of LLVM target machines for successive compilations: creating one takes as long as compiling a
+/// small kernel. Thread-safe.
 class Machines {
  public:
   using Taken = std::unique_ptr<llvm::TargetMachine>;
-  /// One that nobody else has, until it is given back. Throws Failure when LLVM does not know the triple.
+  /// Takes a machine for exclusive use until it is given back. Throws Failure if LLVM does not know the
+  /// triple.
   Taken take(const Target& target);
   void give_back(const Target& target, Taken machine);
 
  private:
   std::mutex mutex_;
-  std::vector<std::pair<std::string, Taken>> kept_;  ///< by what they generate code for
+  std::vector<std::pair<std::string, Taken>> kept_;  ///< by the key of the target
 };
 
-/// One of them, for one thread at a time; make one for each compilation. The LLVM target must have been initialised by the backend.
+/// One target machine, for one thread at a time; make one for each compilation. The backend must have
+/// initialised the LLVM target.
 class Machine {
  public:
-  /// Both outlive it. Throws Failure when LLVM does not know the triple.
+  /// Both arguments must outlive it. Throws Failure if LLVM does not know the triple.
   Machine(Machines& machines, const Target& target);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  /// Some parts of the code generator take time that grows faster than the code. From here on, modules of more than 300 instructions
-  /// go without those, which long bodies of element-wise loops do not miss; the loops of contractions do.
+  /// Some passes of the code generator take more than linear time. After this call, modules of more than 300
+  /// instructions skip them. Long bodies of element-wise loops do not need these passes; the loops of
+  /// contractions do.
   void compile_long_code_fast() { fast_ = true; }
 
-  /// Runs the short pipeline: what explicit-vector IR gains from, in a few milliseconds.
+  /// Runs a short pipeline of a few milliseconds with the passes that help explicitly vectorised IR.
   void optimise(llvm::Module& module);
-  /// Relocatable ELF, or what the machine has in its place. `last` is run behind the code generator's own passes, if it is given.
+  /// Returns relocatable ELF, or the machine's equivalent. `last`, if given, runs after the code generator's
+  /// own passes.
   std::string object(llvm::Module& module, std::unique_ptr<llvm::Pass> last = nullptr);
   std::string assembly(llvm::Module& module);
-  /// Values that the last module made by object() or assembly() puts onto the stack because no register is left for them: the
-  /// instructions that do, counted once each, whatever loop they are in.
+  /// Number of register spills in the last module that object() or assembly() compiled. It counts spill
+  /// instructions statically, regardless of loops.
   int64_t spills() const { return spills_; }
 
  private:
@@ -59,7 +63,7 @@ class Machine {
   const Target& target_;
   Machines::Taken machine_;
   bool fast_ = false;
-  bool failed_ = false;  ///< in the midst of generating code
+  bool failed_ = false;  ///< an error occurred during code generation
   int64_t spills_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What providers that use the emitter have in common.
+// Code that all providers with this emitter share.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -13,13 +13,13 @@
 
 namespace ferrite::emitter {
 
-/// Each line of a text as a comment.
+/// Turns each line of a text into a comment.
 std::string comment(std::string_view text, std::string_view mark);
-/// The kernel that the bytes hold. Throws Failure `code`.
+/// Decodes the kernel. Throws Failure with `code`.
 loop::Kernel read_kernel_bytes(Bytes bytes, std::string_view code);
-/// What the kernel reaches through its arguments.
+/// How the kernel accesses each of its arguments.
 std::vector<fe_argument_needs> arguments_of(const loop::Kernel& kernel);
-/// Throws Failure `code` where the module is malformed, which is the emitter's fault.
+/// Throws Failure with `code` if the module is malformed, which is a bug of the emitter.
 void verify_module(const llvm::Module& module, std::string_view code);
 
 }  // namespace ferrite::emitter

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the emitter asks of a machine. One instance per machine, made by the backend's target.cpp.
+// The properties of a machine that the emitter uses. Each backend's target.cpp creates one instance per
+// machine.
 #pragma once
 
 #include <cstdint>
@@ -11,105 +12,113 @@
 
 namespace ferrite::emitter {
 
-/// How LLVM has, on machines that run a kernel as a grid of blocks of threads, what the emitter asks for there.
+/// The LLVM functions and attributes for machines that run a kernel as a grid of thread blocks.
 struct GpuMachine {
-  /// An intrinsic, or a function that the code generator knows; its operands are 32-bit constants.
+  /// An intrinsic, or a function known to the code generator; its operands are 32-bit constants.
   struct Function {
     std::string name;
     std::vector<uint32_t> operands = {};
-    unsigned bits = 0;  ///< of the integer that it gives; 0: it gives none
+    unsigned bits = 0;  ///< width of the returned integer; 0: returns none
     unsigned calling_convention = 0;
   };
-  /// An instruction that adds the product of two small matrices to a third one: each lane of a warp has some elements of each of them.
+  /// A matrix instruction: adds the product of two small matrices to a third one. Each lane of a warp holds
+  /// some elements of each matrix.
   struct Matrix {
-    /// Of rows and columns `line` is the row or column and `depth` the depth; of sums, the row and the column.
+    /// For the row and column operands, `line` is the row or column and `depth` the depth; for the sums, they
+    /// are row and column.
     struct Position {
       int64_t line = 0, depth = 0;
     };
-    /// Where the elements of a lane lie: those of lane 0 at `elements`, those of lane q * divisor + r by q times `quotient` and r times
-    /// `remainder` further on. Several lanes may have the same ones of rows and columns.
+    /// The positions of a lane's elements. Lane 0 holds those at `elements`; lane q * divisor + r holds those
+    /// that are shifted by q times `quotient` and r times `remainder`. Several lanes may hold the same row or
+    /// column elements.
     struct Fragment {
       unsigned divisor = 1;
       Position quotient, remainder;
       std::vector<Position> elements;
-      unsigned together = 1;  ///< elements that are one operand of the instruction
+      unsigned together = 1;  ///< elements per operand of the instruction
     };
     DType operand = DType::none, sum = DType::none;
     unsigned rows = 0, columns = 0, depth = 0;
-    unsigned products = 1024;    ///< multiply-adds of a multiprocessor a cycle
-    Fragment row, column, sums;  ///< sums together: they are one vector, else a value each
-    Function function;           ///< its operands come behind the fragments
-    bool words = false;  ///< the operands are given as 32-bit integers, else as elements or vectors of them
-    /// Instructions that load one, two or four squares of 8 by 8 elements of 16 bits from shared memory: as they lie, and transposed;
-    /// '#' in the names stands for the number. Empty: there are none.
+    unsigned products = 1024;    ///< multiply-adds of a multiprocessor per cycle
+    Fragment row, column, sums;  ///< sums.together > 1: the sums are one vector, else one value each
+    Function function;           ///< its own operands follow the fragments
+    bool words = false;          ///< operands are passed as 32-bit integers, else as elements or vectors
+    /// Instructions that load one, two or four 8 x 8 squares of 16-bit elements from shared memory, unchanged
+    /// and transposed. '#' in the names stands for the number of squares. Empty: there are none.
     std::string load, load_transposed;
   };
-  /// An instruction by which the lane whose number differs in the bits of a distance gives a 32-bit word: it takes the constants
-  /// `before`, the word, the distance and the constants `after`. No name: there is none.
+  /// A butterfly shuffle: the lane whose number differs in the bits of a distance provides a 32-bit word. Its
+  /// operands are the constants `before`, the word, the distance and the constants `after`. No name: there is
+  /// none.
   struct Lanes {
     std::string name;
     std::vector<uint32_t> before = {}, after = {};
-    bool by_place =
-        false;  ///< takes, before the word, four times the number of the lane that gives it, in place of the distance
+    /// Takes four times the number of the source lane, before the word, instead of the distance.
+    bool by_place = false;
   };
-  /// An instruction that copies from global to shared memory beside the thread's work: it takes where to, where from and, as a 32-bit
-  /// integer, how many of the bytes are read; the others become zeros.
+  /// An asynchronous copy from global to shared memory. Its operands are the destination, the source and, as
+  /// a 32-bit integer, the number of bytes to read; the remaining bytes become zeros.
   struct Copy {
-    int64_t bytes = 0;  ///< at multiples of as many in both memories
+    int64_t bytes = 0;  ///< size and alignment, in both memories
     std::string name;
   };
   struct Copies {
-    std::vector<Copy> widths;  ///< widest first; none: there are no such copies
-    Function close;            ///< makes one group of all that the thread asked for since the last one
-    std::string wait;          ///< until so many groups (a 32-bit constant) or fewer are under way
+    std::vector<Copy> widths;  ///< widest first; empty: there are no asynchronous copies
+    Function close;            ///< commits the thread's copies since the last group as one group
+    std::string wait;          ///< waits until at most that many groups (a 32-bit constant) are in flight
   };
-  /// An instruction that adds two floats of 16 bits, which are one word, to those in a word of global memory: each sum is an atomic
-  /// operation. A lone one is exchanged with its word until nobody came between.
+  /// An instruction that adds a pair of 16-bit floats, one word, to a word of global memory; each sum is
+  /// atomic. A single float is added by compare-and-swap on its word.
   struct PairSum {
     DType dtype = DType::none;
-    /// Inline assembly, whose operands are the address and the word as an integer; empty: the code generator makes it of an atomic
-    /// operation of vectors.
+    /// Inline assembly with the address and the word, as an integer, as operands. Empty: the code generator
+    /// selects the instruction from an atomic operation on vectors.
     std::string assembly = {}, constraints = {};
   };
-  /// Blocks that run at the same time and read each other's shared memory.
+  /// Thread blocks that run at the same time and can read each other's shared memory.
   struct Cluster {
-    unsigned most = 1;      ///< blocks; 1: there are no clusters
-    std::string attribute;  ///< of a kernel, whose value is how many consecutive blocks are one
-    Function arrive, wait;  ///< all of a cluster's threads wait for each other, and see what the others wrote
-    std::string
-        map;  ///< makes a pointer into a block's own shared memory one into that of a block by its number (32 bits)
-    unsigned space = 0;  ///< its address space
+    unsigned most = 1;      ///< maximum number of blocks; 1: there are no clusters
+    std::string attribute;  ///< kernel attribute whose value is the number of consecutive blocks in a cluster
+    Function arrive, wait;  ///< a barrier of all threads in a cluster, which then see each other's writes
+    /// Maps a pointer into a block's own shared memory to that of a block by its number (32 bits).
+    std::string map;
+    unsigned space = 0;  ///< address space of the mapped pointer
   };
-  std::string
-      resident_attribute;  ///< of a kernel, whose value is how many blocks a multiprocessor is to hold; empty: there is none
+  /// Kernel attribute: the number of blocks that a multiprocessor must be able to run concurrently; empty:
+  /// none.
+  std::string resident_attribute;
   Lanes lanes;
   Copies copies;
   Cluster cluster;
-  std::vector<Matrix> matrices;  ///< at most one for each types; of others, products are made one by one
-  /// At most one for each type; floats of other types of 16 bits and less are summed in order.
+  std::vector<Matrix> matrices;  ///< at most one per pair of types; other products use scalar multiply-adds
+  /// At most one per type. Other float types of 16 bits or less are accumulated in a fixed order instead.
   std::vector<PairSum> pair_sums;
-  /// Of 2 to the power of an f32, within 2 units in the last place, which need not know denormals; empty: there is none.
+  /// 2 to the power of an f32, within 2 units in the last place; denormals may be flushed. Empty: there is
+  /// none.
   std::string exp2;
-  unsigned multiprocessors = 1;  ///< that run blocks
-  Function thread, block;        ///< numbers in the block and in the grid
-  Function barrier;              ///< all threads of the block wait, and see what the others wrote
-  /// Until the launches ahead on the stream are done, and what they wrote is seen: a launch may begin before that. No name: none may.
+  unsigned multiprocessors = 1;  ///< multiprocessors that run blocks
+  Function thread, block;        ///< index of the thread in its block, and of the block in the grid
+  Function barrier;              ///< all threads of the block wait, then see each other's writes
+  /// Waits until earlier launches on the stream have finished and their writes are visible; a launch may
+  /// begin before that. No name: launches never overlap.
   Function launches_before;
-  /// Sync scope of the fences that a barrier needs around it for the latter; empty: it needs none.
+  /// Sync scope of the fences that a barrier needs so that writes become visible; empty: it needs none.
   std::string block_scope;
-  /// Of atomic operations on global memory: the sync scope of the grid's threads, and metadata that says what that memory is not.
+  /// For atomic operations on global memory: the sync scope of the grid's threads, and metadata that excludes
+  /// other kinds of memory.
   std::string grid_scope;
   std::vector<std::string> memory_marks = {};
-  unsigned calling_convention = 0;              ///< of kernels
+  unsigned calling_convention = 0;              ///< calling convention of kernels
   unsigned global_space = 0, shared_space = 0;  ///< address spaces
-  unsigned warp = 32;                           ///< threads that run together
-  unsigned threads = 256;                       ///< of a block, at most; a power of two
-  unsigned row_threads = 256;                   ///< the same of blocks that keep a long row in registers
-  int64_t registers = 64 << 10;                 ///< of 32 bits, of a multiprocessor
-  unsigned products = 128;                      ///< f32 multiply-adds of a multiprocessor a cycle
-  int64_t most_threads = 1LL << 41;             ///< of all blocks of a launch
-  int64_t shared_bytes = 48 << 10;              ///< that a block can have
-  int64_t static_bytes = 48 << 10;  ///< of these, that variables can take; more are asked for at the launch
+  unsigned warp = 32;                           ///< threads that execute together
+  unsigned threads = 256;                       ///< maximum threads of a block; a power of two
+  unsigned row_threads = 256;                   ///< the same for blocks that keep a long row in registers
+  int64_t registers = 64 << 10;                 ///< 32-bit registers of a multiprocessor
+  unsigned products = 128;                      ///< f32 multiply-adds of a multiprocessor per cycle
+  int64_t most_threads = 1LL << 41;             ///< maximum threads of all blocks of a launch
+  int64_t shared_bytes = 48 << 10;              ///< maximum shared memory of a block
+  int64_t static_bytes = 48 << 10;  ///< part of shared_bytes for variables; a launch has to request more
 
   const Matrix* matrix_of(DType operand, DType sum) const {
     for (const auto& matrix : matrices)
@@ -123,10 +132,10 @@ struct GpuMachine {
   }
 };
 
-/// Bytes that the caches of a CPU move at a time.
+/// Bytes of a CPU's cache line.
 constexpr int64_t cache_line = 64;
-/// Bytes of its smallest pages: what looks ahead in hardware stops at their ends, and lines that far apart meet in one set of the first-
-/// level cache.
+/// Bytes of a CPU's smallest pages. Hardware prefetchers stop at their ends, and lines one page apart map to
+/// the same set of the first-level cache.
 constexpr int64_t page_bytes = 4096;
 
 struct Target {
@@ -134,37 +143,37 @@ struct Target {
   std::string cpu;
   std::string features;  ///< LLVM's form: "+avx2,+fma"
 
-  unsigned vector_bytes = 16;      ///< of one vector register
+  unsigned vector_bytes = 16;      ///< width of a vector register
   unsigned vector_registers = 16;  ///< architectural
   bool masks = false;              ///< predicated loads and stores cost about what plain ones do
   bool gathers = false;            ///< a gather is cheaper than one load a lane
   bool fused_multiply_add = false;
-  bool rounding = false;         ///< vectors to integers of the same type
-  bool division = false;         ///< of vectors costs no more than a few multiply-adds
+  bool rounding = false;         ///< rounding of vectors to integers of the same type
+  bool division = false;         ///< vector division costs no more than a few multiply-adds
   bool memory_operands = false;  ///< vector arithmetic takes one operand from memory
   bool half_conversion = false;  ///< f16 <-> f32 in hardware
   bool bf16_conversion = false;  ///< f32 -> bf16 in hardware
-  bool f64 = true;               ///< there is double precision
-  bool uneven_vectors = true;    ///< of any number of lanes; else of a power of two
-  bool optimised_later = false;  ///< who takes the code does it, and wants it as it is
+  bool f64 = true;               ///< double precision is supported
+  bool uneven_vectors = true;    ///< vectors of any number of lanes; else of powers of two
+  bool optimised_later = false;  ///< the consumer of the code optimises it and expects it unoptimised
   bool bf16_dot = false;         ///< pairs of bf16 products summed into f32 lanes
-  bool matrix_tiles = false;     ///< registers of 16 rows of 64 bytes, and their bf16 products (AMX)
+  bool amx = false;              ///< AMX tile registers of 16 rows of 64 bytes, and their bf16 products
 
-  bool streaming_stores =
-      false;  ///< past the caches, of whole aligned vectors; x86's, which its fence orders
+  /// Non-temporal stores of whole aligned vectors, ordered by x86's fence.
+  bool streaming_stores = false;
 
-  std::optional<GpuMachine> grid;  ///< none: tasks are given to threads of the host
+  std::optional<GpuMachine> grid;  ///< absent: tasks run on threads of the host
 
-  unsigned unroll = 0;  ///< vectors at a time in loops over elements, at most; 0: as the planner finds best
+  unsigned unroll = 0;  ///< maximum vectors at a time in element-wise loops; 0: the planner chooses
 
-  double cycles_per_second = 2.5e9;  ///< of estimates
+  double cycles_per_second = 2.5e9;  ///< clock rate for estimates
 
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes_per_core = 1 << 20;
-  int64_t last_level_bytes = 32 << 20;  ///< of the last cache as a whole, which the cores share
+  int64_t last_level_bytes = 32 << 20;  ///< whole last-level cache, which the cores share
 
-  /// Lanes of a full vector of elements of `bytes`.
+  /// Lanes of a full vector of elements of that many bytes.
   unsigned lanes(unsigned bytes) const { return vector_bytes / bytes; }
 };
 

@@ -11,7 +11,7 @@
 
 namespace ferrite::emitter {
 
-/// The largest error of one function, in units in the last place of the result, that the tests hold it to.
+/// The largest error of a function, in units in the last place of the result; the tests enforce it.
 struct MathAccuracy {
   std::string_view function;
   double f32;
@@ -31,11 +31,11 @@ inline constexpr std::array kMathAccuracy = {
     MathAccuracy{"rsqrt", 1.5, 1.5},
 };
 
-/// What the vectors of a machine have instructions for; what is missing is done with others, in vectors too.
+/// The vector instructions that a machine has. Missing ones are emulated with others, also on vectors.
 struct MathInstructions {
   bool fused_multiply_add;
-  bool rounding;  ///< to integers
-  bool division;  ///< costs a vector no more than a few multiply-adds
+  bool rounding;  ///< rounding to integers
+  bool division;  ///< vector division costs no more than a few multiply-adds
 };
 
 /// Emits y = f(x...) lane by lane at the builder's insertion point.
@@ -44,8 +44,8 @@ struct MathInstructions {
 /// them, and the result has that type unless stated. f32 computes in f32 and f64 in f64. Special values (NaN,
 /// infinities, signed zeros, overflow, results that underflow into denormals) follow C99 Annex F. Denormals
 /// are neither flushed on input nor on output, unless the code around it asks the hardware to. Emitted
-/// instructions carry no fast-math flags, whatever the builder's are. Multiply-add is the explicit llvm.fma where the
-/// machine has it. Where it has not, results differ in the last places and keep the same bounds.
+/// instructions carry no fast-math flags, whatever the builder's are. Multiply-add is the explicit llvm.fma
+/// where the machine has it. Where it has not, results differ in the last places and keep the same bounds.
 /// Errors: an operand of another type is a bug of the caller (assert). Thread-safety: that of the builder.
 /// Coefficients: minimax fits by the Remez exchange (tools/fit_polynomials.py).
 class VectorMath {
@@ -82,14 +82,14 @@ class VectorMath {
   Value* acosh(Value* x);
   Value* atanh(Value* x);
   Value* erf(Value* x);
-  /// 1 + erf(x), twice the normal distribution function of sqrt(2) x; f32: the error is that of 1 + erf(x) or less.
+  /// 1 + erf(x), twice the normal distribution function of sqrt(2) x; f32: at most the error of 1 + erf(x).
   Value* one_plus_erf(Value* x);
   /// x to the power y, with all of C99's special cases: pow(1, NaN) = pow(NaN, 0) = 1, odd integers keep x's
   /// sign.
   Value* pow(Value* x, Value* y);
 
-  /// a b + c rounded once; without the instruction the error is up to 0.5 + 2^-30 units in the last place, and an f64 product
-  /// below 2^-969 or a factor above 2^996 is rounded before the sum.
+  /// a b + c rounded once; without the instruction the error is up to 0.5 + 2^-30 units in the last place,
+  /// and an f64 product below 2^-969 or a factor above 2^996 is rounded before the sum.
   Value* fma(Value* a, Value* b, Value* c);
   /// Correctly rounded.
   Value* sqrt(Value* x);
@@ -108,13 +108,13 @@ class VectorMath {
   /// C's fmod: exact, with x's sign. The one function that a target may turn into a library call (fmod,
   /// fmodf).
   Value* fmod(Value* x, Value* y);
-  /// The smaller; NaN if either is NaN; of zeros of both signs either.
+  /// The smaller operand; NaN if either is NaN. For zeros of both signs, either one.
   Value* min_nan(Value* a, Value* b);
-  /// The larger; NaN if either is NaN; of zeros of both signs either.
+  /// The larger operand; NaN if either is NaN. For zeros of both signs, either one.
   Value* max_nan(Value* a, Value* b);
 
-  /// Rounds toward zero to `integer` (an integer scalar type); out of range goes to the nearest end, NaN to
-  /// 0. Returns `integer` or a vector of it with x's lanes.
+  /// Rounds toward zero to `integer`, a scalar integer type. Values out of range saturate, and NaN becomes 0.
+  /// Returns `integer` or a vector of it with x's lanes.
   Value* float_to_int_saturating(Value* x, llvm::IntegerType* integer, bool is_signed);
 
   /// bf16 bits (i16 or a vector of it) to f32, exact.
@@ -126,11 +126,12 @@ class VectorMath {
   Value* widen_f16(Value* x);
   /// f32 to half (or a vector of it): nearest, halves to even.
   Value* narrow_f16(Value* x);
-  /// The bits of a float of 8 bits (i8 or a vector of it) to f32, exact; of a form without infinities.
+  /// The bits of an 8-bit float (i8 or a vector of it) to f32, exact; for formats without infinities.
   Value* widen_f8(Value* bits, DType dtype);
-  /// f32 to the bits of a float of 8 bits: nearest, halves to even; what is too large as f8_bits() has it.
+  /// f32 to the bits of an 8-bit float: nearest, halves to even; values out of range as in f8_bits().
   Value* narrow_f8(Value* x, DType dtype);
-  /// f64 to an f32 that rounds to the same narrower float as x does: truncated, the last bit set unless exact.
+  /// Rounds f64 to an f32 that later rounds to the same narrower float as x: truncates, and sets the last bit
+  /// unless exact.
   Value* round_to_odd(Value* x);
 
  private:
