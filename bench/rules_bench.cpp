@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What rules and passes cost by the size of the graph.
+// The cost of rules and passes by the size of the graph.
+//
 //   rules_bench [--rounds N] [--json FILE [--commit ID]]
-//   rules_bench --limit RATIO [--rounds N]    the passes alone; exit status 1 where the interface costs more than that
-//   rules:  200 rules over graphs of 1,000 to 100,000 nodes, applied until nothing applies any more, and what they touched
-//           verified, as the pass gate does. "dense": one node in eight is rewritten; "bare": no rule applies, and those whose
-//           ops fit get as far as their conditions; "choice": as "bare", each term with four alternatives, one inside another.
-//   passes: every node of 10,000 is read and one in ten replaced, by a pass of the SDK through the C interface, and by the
-//           same loop written against the core.
+//   rules_bench --limit RATIO [--rounds N]
+//
+// The second form runs the passes alone and exits with 1 if the C interface costs more than RATIO times the
+// same work in the core.
+//
+// rules: 200 rules over graphs of 1,000 to 100,000 nodes are applied until none applies, and the touched
+// nodes are verified, as the pass gate does. In "dense" one node in eight is rewritten. In "bare" no rule
+// applies, and rules whose ops match get as far as their conditions. "choice" is "bare" with four nested
+// alternatives in each term.
+//
+// passes: a pass reads every node of 10,000 and replaces one in ten, once through the C interface of the SDK
+// and once in a loop in the core.
+//
 // Each figure is the fastest of N rounds (9), in processor time of this thread.
 #include <ctime>
 
@@ -133,8 +141,8 @@ RulesRow measure_rules(const graph::OpRegistry& registry, Kind kind, size_t node
   return row;
 }
 
-/// What both loops read of a node: its op and its attributes, and type, readers and producer of each operand. Kept, so that
-/// neither can leave it out.
+/// What both loops read of a node: its op and its attributes, and type, readers and producer of each operand.
+/// Kept, so that neither can leave it out.
 struct Seen {
   size_t ops = 0, attributes = 0, operands = 0, dims = 0, floats = 0, readers = 0, constants = 0, inputs = 0;
   friend bool operator==(const Seen&, const Seen&) = default;
@@ -245,7 +253,8 @@ std::string processor() {
   return "unknown";
 }
 
-/// Whether reading each node of 10,000 and editing one in ten costs at most `limit` times what it costs in the core.
+/// Whether reading each node of 10,000 and editing one in ten costs at most `limit` times what it costs in
+/// the core.
 int check_passes(int rounds, double limit) {
   const rewrite::test::Ops ops;
   const PassRow row = measure_passes(ops.registry(), 10'000, rounds);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// NVIDIA's driver with a clock around what a replayed run calls: what is left between two launches of a recording is the host's own work.
+// NVIDIA's driver with a clock around the functions that a replayed run calls. The time between two launches
+// of a recording is the host's own work.
 //
 //   cc -O2 -shared -fPIC bench/timed_driver.c -o libtimed_driver.so -Wl,--no-as-needed -l:libcuda.so.1 -ldl
 //
-// and a manifest with [plugin."ferrite.cuda".config] library = ".../libtimed_driver.so"; `ferrite bench MODEL --device cuda:0 --on-device
-// --repeat 1000` then prints a line of JSON more at its end, in microseconds. All other functions are found in the driver, which this
-// library depends on. Of one thread: what others do meanwhile counts as the host's.
+// Use it with a manifest that says [plugin."ferrite.cuda".config] library = ".../libtimed_driver.so":
+//
+//   ferrite bench MODEL --device cuda:0 --on-device --repeat 1000
+//
+// At its end the program prints one more line of JSON, in microseconds. The loader finds all other functions
+// in the driver, which this library depends on. One thread only: the work of other threads counts as host
+// time.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 
 #include "core/support/digest.h"
 #include "core/support/toml/toml_reader.h"
-#include "driver/config/schema.h"
 #include "driver/config/manifest_read.h"
+#include "driver/config/schema.h"
 #include "runtime/plugin/plugin_library.h"
 
 namespace ferrite::core::plugin {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Any bytes as a flat kernel: refused with a reason, or read as a kernel that can be printed, flattened and, where it is
-// small, interpreted.
+// Any bytes as a flat kernel: refused with a reason, or read as a kernel that can be printed, flattened and,
+// where it is small, interpreted.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Any text as a loop program and as a kernel: refused with a code and a place, or printed, read back and printed the same.
+// Any text as a loop program and as a kernel: refused with a code and a place, or printed, read back and
+// printed the same.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

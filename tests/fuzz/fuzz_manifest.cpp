@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// No text, however hostile, crashes the readers of manifests, descriptors and lock files, and each fault has a code.
+// No text, however hostile, crashes the readers of manifests, descriptors and lock files, and each fault has
+// a code.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Arbitrary bytes as an ONNX model: opening one throws a coded error or gives a signature, and touches nothing else.
+// Arbitrary bytes as an ONNX model: opening one throws a coded error or gives a signature, and touches
+// nothing else.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// libFuzzer: any bytes as the program of a package whose hashes are right. What is read names only what is there.
+// libFuzzer: any bytes as the program of a package whose hashes are right. What is read names only what is
+// there.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Any bytes as rules. What reads must print, read back and print the same again; what compiles is applied to a graph, which
-// must stay valid, or as it was where that is refused.
+// Any bytes as rules. What reads must print, read back and print the same again; what compiles is applied to
+// a graph, which must stay valid, or as it was where that is refused.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Any description, tables and arguments that a plugin may hand over, with sizes, counts, strides, kinds and null pointers as
-// they come; what is not null points to as much as it says, or says more than there can be. Loading gives a code or a plugin,
-// and a failed one leaves nothing; slots of the graph give a status and leave the graph valid.
+// Any description, tables and arguments that a plugin may hand over, with sizes, counts, strides, kinds and
+// null pointers as they come; what is not null points to as much as it says, or says more than there can be.
+// Loading gives a code or a plugin, and a failed one leaves nothing; slots of the graph give a status and
+// leave the graph valid.
 #include <dlfcn.h>
 #include <fuzzer/FuzzedDataProvider.h>
 
@@ -62,7 +63,8 @@ class Source {
     auto& bytes = keep(data_.ConsumeRandomLengthString(40));
     return {bytes.data(), bytes.size()};
   }
-  /// An array of what `make` gives: well-formed, null, with a stride that is too small, or longer than memory.
+  /// An array of what `make` gives: well-formed, null, with a stride that is too small, or longer than
+  /// memory.
   template <class T, class Make>
   fe_array array(Make make) {
     const uint32_t count = below(5), kind = below(6);

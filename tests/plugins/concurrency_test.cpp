@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One executable, run from several threads at once with a context each; one model, asked for programs from several threads.
+// One executable, run from several threads at once with a context each; one model, asked for programs from
+// several threads.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -43,7 +44,8 @@ class Concurrency : public testing::Test {
     const std::vector<std::vector<int64_t>> dims = {{rows, columns}};
     return model_->program(dims, options);
   }
-  /// Runs with inputs of its own `seed`; the greatest deviation from what a plain loop gives, or NaN where a run failed.
+  /// Runs with inputs of its own `seed`; the greatest deviation from what a plain loop gives, or NaN where a
+  /// run failed.
   static float deviation_of_runs(const Program& program, int seed, int runs) {
     runtime::Executable::Context context(*program.compilation.executable);
     std::vector<float> x(rows * columns), y(x.size());

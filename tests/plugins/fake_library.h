@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What libraries without a device have in common: they compute in the host's memory, in f64. Every call that matters is a line of the file
-// that FAKE_LIBRARY_LOG names. FAKE_LIBRARY_FAIL=FUNCTION:N lets the N-th call of a function fail.
+// What libraries without a device have in common: they compute in the host's memory, in f64. Every call that
+// matters is a line of the file that FAKE_LIBRARY_LOG names. FAKE_LIBRARY_FAIL=FUNCTION:N lets the N-th call
+// of a function fail.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Plugins in a process of their own: they do what they do in this one, and whatever goes wrong there harms nothing here.
+// Plugins in a process of their own: they do what they do in this one, and whatever goes wrong there harms
+// nothing here.
 #include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Libraries that a lock names: only they are loaded, and what is written to their files makes no difference any more.
+// Libraries that a lock names: only they are loaded, and what is written to their files makes no difference
+// any more.
 #include "runtime/plugin/plugin_library.h"
 
 #include <elf.h>

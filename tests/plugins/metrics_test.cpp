@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Metric tables that are off cost nothing: none of their rows is made, and nothing is gathered of a compilation that nobody asked about.
+// Metric tables that are off cost nothing: none of their rows is made, and nothing is gathered of a
+// compilation that nobody asked about.
 #include "driver/observe/metric_tables.h"
 
 #include <unistd.h>
@@ -25,8 +26,8 @@ void* allocate(size_t bytes) noexcept {
 
 }  // namespace
 
-// Of the whole process, its plugins too. Arrays come here as well; what is aligned beyond that does not, and no row is. Inlined, they
-// would be taken for free() of what new gave.
+// Of the whole process, its plugins too. Arrays come here as well; what is aligned beyond that does not, and
+// no row is. Inlined, they would be taken for free() of what new gave.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   if (void* data = allocate(bytes)) return data;
   throw std::bad_alloc();
@@ -129,8 +130,8 @@ graph @chain(%x: f32[64,64]) -> (%2 "y") {
 }
 
 TEST_F(Metrics, NothingIsGatheredWhereNobodyAsks) {
-  // The tables that are asked for ("": none), and who else looks. A function of a plugin is no kernel: all is done by this thread, and
-  // each time the same.
+  // The tables that are asked for ("": none), and who else looks. A function of a plugin is no kernel: all is
+  // done by this thread, and each time the same.
   const auto cost = [&](const char* asked, observe::Observation* seen) {
     setenv("FERRITE_METRICS", asked, 1);
     if (!*asked) unsetenv("FERRITE_METRICS");

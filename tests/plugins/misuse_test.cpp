@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What only a program over the core can ask for: lowering before sizes are known, calls whose function is not in the text.
+// What only a program over the core can ask for: lowering before sizes are known, calls whose function is not
+// in the text.
 #include "core/ir/text/parse_loops.h"
 #include "core/ir/text/print_loops.h"
 #include "plugin_support.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A reduction that is divided uses the whole machine: each worker that a program may use has tasks of its launch. There are no more of
-// them, whoever else runs the program.
+// A reduction that is divided uses the whole machine: each worker that a program may use has tasks of its
+// launch. There are no more of them, whoever else runs the program.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -19,9 +19,9 @@
 namespace ferrite::core::plugin::test {
 namespace {
 
-/// The services of a host whose workers wait for each other: who takes a range of a launch begins with it once each worker that the
-/// launch may use has one. So none is left out because the others were sooner done, however busy the machine is, and a launch that
-/// does not reach all of them is seen.
+/// The services of a host whose workers wait for each other: who takes a range of a launch begins with it
+/// once each worker that the launch may use has one. So none is left out because the others were sooner done,
+/// however busy the machine is, and a launch that does not reach all of them is seen.
 class MeetingHost {
  public:
   struct Launch {
@@ -181,8 +181,9 @@ size_t threads_of_process() {
   return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-// The callers are threads of the program, of a pool of its own for one. All workers of a launch are at work at one time, so that a second
-// launch beside it would be seen; workers that only other programs may use get none of it.
+// The callers are threads of the program, of a pool of its own for one. All workers of a launch are at work
+// at one time, so that a second launch beside it would be seen; workers that only other programs may use get
+// none of it.
 TEST_F(SplitReduction, HasNoMoreThreadsAtWorkThanItMayUseWhereSeveralRunIt) {
   constexpr size_t runs = 5;
   core::runtime::Pool::process().grow(6);

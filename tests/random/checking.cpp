@@ -101,8 +101,8 @@ std::string excess_of(const core::observe::Observation& seen, const GeneratedGra
       if (other.workers == 0 && other.first <= one.first && one.first <= other.last) live += other.bytes;
     most_live = std::max(most_live, live);
   }
-  // Without workspaces there is no more than op by op, but for what buffers are aligned to, 1 KiB, and a 64th of what is read for parts
-  // of reductions.
+  // Without workspaces there is no more than op by op, but for what buffers are aligned to, 1 KiB, and a 64th
+  // of what is read for parts of reductions.
   int64_t read = *seen.op_by_op_bytes;
   for (const auto& input : graph.inputs) {
     int64_t elements = 1;
@@ -110,7 +110,8 @@ std::string excess_of(const core::observe::Observation& seen, const GeneratedGra
     read += 4 * elements;
   }
   const int64_t most = *seen.op_by_op_bytes + 64 * buffers + 1024 + read / 64;
-  // Where rates are not the target's own, what is fused may keep more; what is planned stays within the limit all the same.
+  // Where rates are not the target's own, what is fused may keep more; what is planned stays within the limit
+  // all the same.
   if (has_own_rates && most_live > most)
     return fmt::format("{} bytes live, {} op by op", most_live, *seen.op_by_op_bytes);
   const auto limit =
@@ -137,8 +138,8 @@ std::string schedule_name(Feature without) {
 
 namespace {
 
-/// Makes the schedule with all features and without each that is not idle, and no kernels. Writes the letters of these features and the
-/// marks to `progress`.
+/// Makes the schedule with all features and without each that is not idle, and no kernels. Writes the letters
+/// of these features and the marks to `progress`.
 Fault compare_schedules(const core::Session& session, const Here& here, const GeneratedGraph& graph,
                         core::CompileOptions compiled, int progress) {
   compiled.to = "schedule";
@@ -177,7 +178,8 @@ std::string without_node_numbers(const std::string& text) {
   return result;
 }
 
-/// Goes on from the text of each stage to the schedule, and from the schedule's text to the kernels, as the whole way has them.
+/// Goes on from the text of each stage to the schedule, and from the schedule's text to the kernels, as the
+/// whole way has them.
 Fault check_stages(const core::Session& session, const GeneratedGraph& graph, core::CompileOptions compiled) {
   const auto text_to = [&](std::string_view stage) -> core::Result<std::string> {
     compiled.from.clear();
@@ -249,7 +251,8 @@ Fault check(const core::Session& session, const Here& here, const GeneratedGraph
     auto actual = evaluate(session, graph, inputs, *compiled);
     compiled->observation = nullptr;
     if (!actual) return fault(actual.error().message());
-    // In the memory of another device there are copies of inputs and results, too, which nothing op by op is counted for.
+    // In the memory of another device there are copies of inputs and results, too, which nothing op by op is
+    // counted for.
     if (without == Features() && !options.policy && !options.pad && options.device == "cpu")
       if (auto excess = excess_of(seen, graph, compiled->red_zones, numbers_for(seed).bandwidth == 0);
           !excess.empty())

@@ -15,8 +15,9 @@ using Bytes = std::vector<std::byte>;
 
 std::vector<Bytes> inputs_of(const GeneratedGraph& graph, uint64_t seed);
 
-/// What tells the parent how far a child is: a letter for each variant that is begun, a mark for the schedule with all features, a letter
-/// for each feature without which one is made, a mark behind it where that is another one, a verdict behind all.
+/// What tells the parent how far a child is: a letter for each variant that is begun, a mark for the schedule
+/// with all features, a letter for each feature without which one is made, a mark behind it where that is
+/// another one, a verdict behind all.
 constexpr char first_variant = 'a', whole_schedule = '=', first_feature = 'A', another_schedule = '*',
                verdict_right = '+', verdict_wrong = '-';
 static_assert(feature_count <= 26);
@@ -31,7 +32,8 @@ struct Fault {
 inline constexpr std::string_view whole_name = "schedule";
 std::string schedule_name(Feature without);
 
-/// Writes the letter of each variant to `progress`, then the letters of the features without which a schedule is made, and the marks.
+/// Writes the letter of each variant to `progress`, then the letters of the features without which a schedule
+/// is made, and the marks.
 Fault check(const core::Session& session, const Here& here, const GeneratedGraph& graph, uint64_t seed,
             int progress, const Options& options);
 

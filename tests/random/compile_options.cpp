@@ -27,8 +27,8 @@ core::Result<Here> open_here(const core::Session& session, const Options& option
 
 namespace {
 
-/// What a graph is compiled for instead of the device: nothing or, so that what memory has to bring is small, a CPU like it whose
-/// second-level cache is.
+/// What a graph is compiled for instead of the device: nothing or, so that what memory has to bring is small,
+/// a CPU like it whose second-level cache is.
 std::vector<Target> targets_for(const Here& here, uint64_t seed, const Options& options) {
   constexpr uint64_t one_in = 11;
   static_assert(std::gcd(one_in, uint64_t{feature_count}) == 1, "each feature is off on either target");

@@ -36,8 +36,8 @@ struct Here {
 
 core::Result<Here> open_here(const core::Session& session, const Options& options);
 
-/// What counts as measured: nothing or, on some seeds, numbers by which small tensors, too, are divided among workers, and launches
-/// are worth what little that saves.
+/// What counts as measured: nothing or, on some seeds, numbers by which small tensors, too, are divided among
+/// workers, and launches are worth what little that saves.
 fe_target_numbers numbers_for(uint64_t seed);
 
 /// "launch_ns 4, join_ns 64, workers 8", of those that are there.

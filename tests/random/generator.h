@@ -20,7 +20,8 @@ class Generator {
 
   /// Adds one op, or none where its operands are not there.
   void step();
-  /// Lets the model leave values of theirs in the memory of inputs: what it computes, other inputs or constants.
+  /// Lets the model leave values of theirs in the memory of inputs: what it computes, other inputs or
+  /// constants.
   void mutations();
   /// What nothing reads, now and then a value that is read too, an input, or one value twice.
   std::vector<size_t> outputs();
@@ -112,8 +113,8 @@ class Generator {
 
   /// The other operand: a value with these dims, a new input or a weight.
   size_t operand(DType dtype, const Dims& dims, int exact);
-  /// The value or, now and then, what a cheap op makes of it, or of narrower elements, for one reader: an operand that a contraction
-  /// may compute.
+  /// The value or, now and then, what a cheap op makes of it, or of narrower elements, for one reader: an
+  /// operand that a contraction may compute.
   size_t prepared(size_t k);
   /// A sum of `count` products.
   static Tensor summed(const Tensor& a, const Tensor& b, double count);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Random graphs over the standard ops, as text, with what is needed to judge a result: inputs and error bounds.
+// Random graphs over the standard ops, as text, with what is needed to judge a result: inputs and error
+// bounds.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ struct GeneratedGraph {
   std::vector<double> absolute;  ///< by output: the bound of the absolute error that rounding alone explains
 };
 
-/// The same seed gives the same graph. 3 to 25 ops; every op's value is bounded, so that a finite input gives a finite result,
-/// and discontinuous ops only see values that both sides compute exactly.
+/// The same seed gives the same graph. 3 to 25 ops; every op's value is bounded, so that a finite input gives
+/// a finite result, and discontinuous ops only see values that both sides compute exactly.
 GeneratedGraph generate(uint64_t seed);
 
 /// Elements of an input, contiguous.

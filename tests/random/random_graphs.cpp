@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// random_graphs: random graphs, compiled with fusion, without it, and without one more feature of the scheduler, each in its turn,
-// against the interpreter, which runs them without any pass. Of each feature it counts the graphs whose schedule it changes.
+// random_graphs: random graphs, compiled with fusion, without it, and without one more feature of the
+// scheduler, each in its turn, against the interpreter, which runs them without any pass. Of each feature it
+// counts the graphs whose schedule it changes.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -49,7 +50,8 @@ void report(const GeneratedGraph& graph, uint64_t seed, const Fault& fault, cons
   }
 }
 
-/// Checks [first, last) and writes a verdict for each seed to `progress`. A graph that hangs is ended by its alarm.
+/// Checks [first, last) and writes a verdict for each seed to `progress`. A graph that hangs is ended by its
+/// alarm.
 int run_part(uint64_t first, uint64_t last, int progress, const Options& options) {
   core::plugin::PipelineRequest request;
   if (!options.plugin.empty()) request.plugins = {options.plugin};
@@ -96,8 +98,9 @@ bool summarise(const FeatureCounts& counts, const Options& options) {
   return all;
 }
 
-/// A folder of the user's cache for this process and its children, so that what is said to be measured on devices counts for no others,
-/// and what was measured for none of these. One that is killed leaves it to the next one.
+/// A folder of the user's cache for this process and its children, so that what is said to be measured on
+/// devices counts for no others, and what was measured for none of these. One that is killed leaves it to the
+/// next one.
 class CacheFolder {
  public:
   CacheFolder() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A fusion policy that ranks and decides at random. Setting: seed. What it says of a pair follows from the seed and the pair, so
-// that a run can be repeated.
+// A fusion policy that ranks and decides at random. Setting: seed. What it says of a pair follows from the
+// seed and the pair, so that a run can be repeated.
 #include "ferrite/plugin.hpp"
 
 namespace {

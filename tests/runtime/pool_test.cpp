@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pool: ranges cover the whole once, whatever grain and limit; every worker comes, and no more of them than may; callers at once,
-// nested calls, growth.
+// The pool: ranges cover the whole once, whatever grain and limit; every worker comes, and no more of them
+// than may; callers at once, nested calls, growth.
 #include "runtime/pool.h"
 
 #include <gtest/gtest.h>
@@ -132,8 +132,8 @@ struct CrowdedMeeting {
   }
 };
 
-// Callers are threads of the program, of a pool of its own for one; each of them is worker 0 of its call. All workers of a call are
-// there at one time, so that a second call beside it would be seen.
+// Callers are threads of the program, of a pool of its own for one; each of them is worker 0 of its call. All
+// workers of a call are there at one time, so that a second call beside it would be seen.
 TEST(Pool, HasNoMoreThreadsAtWorkThanTheLimitWhereSeveralCall) {
   Pool pool(6);
   for (const int64_t limit : {2, 3}) {

@@ -12,7 +12,8 @@
 
 namespace ferrite::cli::html {
 
-/// As text or in a quoted attribute: markup becomes entities; what is no UTF-8, and control characters, become U+FFFD.
+/// As text or in a quoted attribute: markup becomes entities; what is no UTF-8, and control characters,
+/// become U+FFFD.
 std::string escape(std::string_view text);
 
 /// The beginning of a page without scripts or anything from elsewhere, and its end.

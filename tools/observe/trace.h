@@ -13,8 +13,8 @@ namespace ferrite::core::observe {
 void add_launches(Observation& observation, const runtime::Executable& executable,
                   const runtime::Executable::Context& context);
 
-/// The spans as Chrome's trace events (the JSON object format), which Perfetto and chrome://tracing read: complete events, times in
-/// microseconds since the first of them.
+/// The spans as Chrome's trace events (the JSON object format), which Perfetto and chrome://tracing read:
+/// complete events, times in microseconds since the first of them.
 std::string trace_json(const Observation& observation);
 
 }  // namespace ferrite::core::observe

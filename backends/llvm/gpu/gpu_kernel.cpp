@@ -49,7 +49,7 @@ int64_t product(std::span<const loop::Var> vars) {
 }
 
 /// The mapping of a kernel to the grid.
-struct Layout {
+struct LaunchGeometry {
   bool by_points = true;  ///< each thread has a point of the shared loops, else each block has one
   int64_t points = 1;     ///< number of points of the shared loops
   unsigned threads = 1;
@@ -97,8 +97,8 @@ std::optional<BlockScanPlan> scan_of(const Target& target, loop::Kernel& kernel)
   return plan;
 }
 
-Layout layout_of(const GpuMachine& machine, loop::Kernel& kernel) {
-  Layout layout;
+LaunchGeometry launch_geometry_of(const GpuMachine& machine, loop::Kernel& kernel) {
+  LaunchGeometry layout;
   const bool ordered = needs_order(machine, kernel);
   if (ordered) order_scatter(kernel);
   const auto& first = kernel.statements[0].vars;
@@ -127,7 +127,7 @@ Layout layout_of(const GpuMachine& machine, loop::Kernel& kernel) {
 
 class GpuKernelEmitter {
  public:
-  GpuKernelEmitter(KernelContext& context, const Layout& layout)
+  GpuKernelEmitter(KernelContext& context, const LaunchGeometry& layout)
       : context_(context),
         block_(context),
         layout_(layout),
@@ -327,7 +327,7 @@ class GpuKernelEmitter {
 
   KernelContext& context_;
   ThreadBlock block_;
-  const Layout layout_;
+  const LaunchGeometry layout_;
   llvm::Value* thread_;
   BlockReduction reduction_;
 };
@@ -373,13 +373,14 @@ GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& tar
       statement.contract_kind = FE_CONTRACT_GENERIC;
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
-  // Try the specialised schedules in this order; layout_of() handles the remaining kernels.
+  // Try the specialised schedules in this order; launch_geometry_of() handles the remaining kernels.
   const auto rows = softmax || contract ? std::nullopt : plan_row_reduction(target, kernel);
   const auto columns = softmax || contract || rows ? std::nullopt : plan_column_reduction(target, kernel);
   const auto tiles = softmax || contract || rows || columns ? std::nullopt : plan_transpose_tiles(kernel);
   const auto scan = softmax || contract || rows || columns || tiles ? std::nullopt : scan_of(target, kernel);
-  const auto layout =
-      softmax || contract || rows || columns || tiles || scan ? Layout() : layout_of(*target.grid, kernel);
+  const auto layout = softmax || contract || rows || columns || tiles || scan
+                          ? LaunchGeometry()
+                          : launch_geometry_of(*target.grid, kernel);
   KernelContext context(*result.module, target, kernel, entry);
   const auto finish = [&](ThreadBlock& block, int64_t blocks, unsigned threads) {
     context.builder.CreateRetVoid();

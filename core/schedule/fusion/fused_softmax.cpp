@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "core/schedule/group_kernel.h"
-#include "ferrite/counted.hpp"
 #include "ferrite/analysis/softmax_products.hpp"
+#include "ferrite/counted.hpp"
 
 namespace ferrite::core::schedule {
 namespace {

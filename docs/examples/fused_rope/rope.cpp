@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A custom op of a model as one op: rotary position embedding (Su et al., 2021). Element j of a row is turned together with its partner, the
-// one half a row away or, interleaved, the one beside it.
+// A custom op of a model as one op: rotary position embedding (Su et al., 2021). Element j of a row is turned
+// together with its partner, the one half a row away or, interleaved, the one beside it.
 #include <ferrite/plugin.hpp>
 
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The text form: what is printed parses to what prints the same and computes the same; damaged text is an error with a place.
+// The text form: what is printed parses to what prints the same and computes the same; damaged text is an
+// error with a place.
 #include "core/ir/text/print_loops.h"
 
 #include <random>

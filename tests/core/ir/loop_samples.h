@@ -132,7 +132,8 @@ inline std::vector<std::unique_ptr<Recording>> samples(bool calls) {
   return result;
 }
 
-/// The whole program as one kernel; versions become buffers of their own that a copy fills, so none may be left.
+/// The whole program as one kernel; versions become buffers of their own that a copy fills, so none may be
+/// left.
 inline Kernel kernel_of(const LoopProgram& program) {
   Kernel kernel;
   kernel.pool = program.pool;

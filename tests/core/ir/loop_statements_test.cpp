@@ -241,7 +241,8 @@ TEST(Eval, SerialLoopCarriesItsState) {
   EXPECT_EQ(r.run<float>(x), expected);
 }
 
-/// Beside a loop over integers: a choice, a masked load and what a serial loop carries, of NaNs whose bits a double does not hold.
+/// Beside a loop over integers: a choice, a masked load and what a serial loop carries, of NaNs whose bits a
+/// double does not hold.
 template <class Bits>
 void check_moved(DType dtype, DType bits) {
   constexpr size_t rows = 7, steps = 5;

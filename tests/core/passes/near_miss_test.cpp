@@ -98,7 +98,8 @@ TEST_F(Explaining, NodesThatAreRewrittenCountAsTheyWere) {
   const auto all = explain(rules, "%n = neg(%x) %r = sub(%n, %y)");
   std::map<std::string, std::string> by_rule;
   for (const auto& miss : all) by_rule[miss.rule] += miss.node + ": " + miss.failed + ": " + miss.found;
-  // The rule that was applied there missed nothing, the others are told about the node that is gone and the one that is new.
+  // The rule that was applied there missed nothing, the others are told about the node that is gone and the
+  // one that is new.
   EXPECT_EQ(by_rule.count("first"), 0u);
   EXPECT_EQ(by_rule["second"], "%r = 'sub': order: another rule rewrote what it matches");
   EXPECT_EQ(by_rule["third"], "%r = 'sub': relu(%a): %n = 'neg'");

@@ -11,7 +11,8 @@
 namespace ferrite::core::schedule {
 namespace {
 
-/// What is left of `count` maps over 64 points: map k reads what map k - 1 made, and where `joins`, an input of its own too.
+/// What is left of `count` maps over 64 points: map k reads what map k - 1 made, and where `joins`, an input
+/// of its own too.
 LoopProgram inlined(int count, bool joins) {
   std::string text = "ferrite loops 0\nbuffer @0 : f32[64] input 0\n";
   const auto add = [&](int buffer, const std::string& attributes) {
@@ -48,7 +49,8 @@ TEST(Inline, StopsAtNinetySixOperations) {
 }
 
 TEST(Inline, StopsBeforeAnIndexIsTooLarge) {
-  // Each map transfers what it reads, and has its variable twice in the index: composed, the 40th would have 2^40 of them.
+  // Each map transfers what it reads, and has its variable twice in the index: composed, the 40th would have
+  // 2^40 of them.
   constexpr int count = 40;
   std::string text = "ferrite loops 0\nbuffer @0 : f32[10] input 0\n";
   for (int k = 1; k <= count; ++k)

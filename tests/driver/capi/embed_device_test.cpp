@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tensors in a device's memory, and a program's allocator, through the embedding API. The device is the accelerator of the stubs: an address
-// in its memory is none of the host's, so that whoever reads there without a copy is found out.
+// Tensors in a device's memory, and a program's allocator, through the embedding API. The device is the
+// accelerator of the stubs: an address in its memory is none of the host's, so that whoever reads there
+// without a copy is found out.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -269,7 +270,8 @@ TEST_F(EmbedDeviceTest, MakesOutputsThere) {
   EXPECT_TRUE(pool.blocks.empty());
   EXPECT_FALSE(pool.wrong);
 
-  // Where the device works on the host's memory, that is where they are; so they are where nothing is asked for.
+  // Where the device works on the host's memory, that is where they are; so they are where nothing is asked
+  // for.
   for (const char* device : {"cpu", "npu"}) {
     const auto session = open(device);
     const auto model = load(session);

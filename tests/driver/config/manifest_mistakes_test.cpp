@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Mistakes of those who write manifests and descriptors: each has a code, a place, and a text that says what to do.
+// Mistakes of those who write manifests and descriptors: each has a code, a place, and a text that says what
+// to do.
 #include "core/plugin/registry.h"
 #include "core/support/toml/toml_reader.h"
 #include "driver/config/descriptor.h"
@@ -156,7 +157,8 @@ TEST_F(Mistakes, ALinkThatLeadsOutOfTheFolder) {
   EXPECT_NE(text_.find("copy it into the folder"), std::string::npos) << text_;
   write("plugins/acme.fuse.plugin.toml", head + "[\"beside.fe\"]\n");
   EXPECT_EQ(fault("enable = [\"acme.fuse\"]"), "no error");
-  // The folder itself may be reached through a link, and a lock that is a link to nowhere is one that cannot be read.
+  // The folder itself may be reached through a link, and a lock that is a link to nowhere is one that cannot
+  // be read.
   fs::create_directory_symlink("plugins", folder_ / "linked");
   EXPECT_TRUE(Descriptor::read((folder_ / "linked/acme.fuse.plugin.toml").string()));
   fs::create_symlink("nowhere.lock", folder_ / "p.lock");

@@ -174,7 +174,8 @@ TEST_F(PassSettings, RefuseADescriptorThatItsPluginContradicts) {
             "FE-M22 plugins/acme.loaded.plugin.toml:6:9");
   EXPECT_EQ(describe("[passes.\"acme.a\"]\nphase = \"pre_lowr\""),
             "FE-M03 plugins/acme.loaded.plugin.toml:6:9");
-  // A rule file is ordered by its descriptor; a pass of a library by the library, which the descriptor repeats.
+  // A rule file is ordered by its descriptor; a pass of a library by the library, which the descriptor
+  // repeats.
   EXPECT_EQ(describe("[passes.\"acme.a\"]\nafter = [\"acme.b\"]\nmax_rewrites = 4"), "acme.b acme.a");
   EXPECT_EQ(passes_[0].limits.max_rewrites, 4u);
   of_library_ = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Wrong rules of many kinds, each of which the trial must refuse, and right ones beside them, which must pass on evidence that is
-// not thin.
+// Wrong rules of many kinds, each of which the trial must refuse, and right ones beside them, which must pass
+// on evidence that is not thin.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -178,7 +178,8 @@ TEST(Trials, CountWhereADifferenceCouldShow) {
   EXPECT_LE(flat.samples, 8u);
   ASSERT_FALSE(flat.thin.empty());
   EXPECT_EQ(flat.thin[0], "it was tried on 0 graphs only that could show a difference");
-  // The last axis of a sum is taken for the channels of a bias; where the bias has one element, it makes no difference.
+  // The last axis of a sum is taken for the channels of a bias; where the bias has one element, it makes no
+  // difference.
   const Verdict bias = try_text(rule(
       "%r = add(conv(%x, %w) {strides = [1, 1], pads_low = [0, 0], pads_high = [0, 0], dilations = [1, 1], "
       "groups = 1}, %b)",
@@ -285,7 +286,8 @@ TEST(Trials, AreThinWhereASizeNeverVaried) {
             "it was 2 in all graphs");
 }
 
-/// The verdict on a rule that applies where `accepts` is true of the rank of the first value that it captures.
+/// The verdict on a rule that applies where `accepts` is true of the rank of the first value that it
+/// captures.
 Verdict with_predicate(const char* match, const char* yield, bool (*accepts)(size_t rank)) {
   auto predicate = abi::sized<fe_predicate>();
   predicate.self = &accepts;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Rules tried on samples: right ones pass, wrong ones are found however rarely they are wrong; verdicts are kept.
+// Rules tried on samples: right ones pass, wrong ones are found however rarely they are wrong; verdicts are
+// kept.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// As plugins were written for version 0.1 in C11: the op museum.twice, x + x. This file is not changed (tests/museum/README.md).
+// As plugins were written for version 0.1 in C11: the op museum.twice, x + x. This file is not changed
+// (tests/museum/README.md).
 #include "ferrite/abi/plugin.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// As plugins were written for version 0.1 in C++: one of each thing that a plugin may contribute. This file is not changed: a
-// later version of the SDK builds it as it stands, or says that it does not (tests/museum/README.md).
+// As plugins were written for version 0.1 in C++: one of each thing that a plugin may contribute. This file
+// is not changed: a later version of the SDK builds it as it stands, or says that it does not
+// (tests/museum/README.md).
 #include <cstring>
 
 #include "ferrite/plugin.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Plugins that break the rules, within one process: each is answered with the code of its case, and nothing else is harmed.
-// What ends the process is tested by test_adversarial.py.
+// Plugins that break the rules, within one process: each is answered with the code of its case, and nothing
+// else is harmed. What ends the process is tested by test_adversarial.py.
 #include <filesystem>
 
 #include "tests/plugins/adversarial/cases.h"

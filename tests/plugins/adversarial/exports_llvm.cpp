@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Exports functions under names that LLVM's library has: a plugin that were bound to them would end the process.
+// Exports functions under names that LLVM's library has: a plugin that were bound to them would end the
+// process.
 #include <cstdlib>
 
 #include "tests/plugins/fixtures/description.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Does one forbidden thing in one callback: settings mode, and `in` = "pass" | "lowering" | "predicate" | "create".
+// Does one forbidden thing in one callback: settings mode, and `in` = "pass" | "lowering" | "predicate" |
+// "create".
 //   exit, leave, abort, segfault, hang  the process does not survive them
 //   keeps_table, thread, foreign      uses what it was lent late, elsewhere, or in another graph
 //   endless_rules                     two rules that undo each other

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// cuBLASLt without a device: it multiplies in the host's memory, which is that of the fake driver's devices, by its columns and in f64.
-// FAKE_LIBRARY_EPILOGUE=0: there are no algorithms with epilogues; FAKE_LIBRARY_WORKSPACE: bytes that the first algorithm wants;
-// FAKE_LIBRARY_VERSION: the library's.
+// cuBLASLt without a device: it multiplies in the host's memory, which is that of the fake driver's devices,
+// by its columns and in f64. FAKE_LIBRARY_EPILOGUE=0: there are no algorithms with epilogues;
+// FAKE_LIBRARY_WORKSPACE: bytes that the first algorithm wants; FAKE_LIBRARY_VERSION: the library's.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

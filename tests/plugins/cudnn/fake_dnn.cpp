@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// cuDNN without a device: its descriptors are what was set of them, and a plan computes them in the host's memory, which is that of the
-// fake driver's devices. FAKE_LIBRARY_EPILOGUE=0: there are no engines but for a convolution alone; FAKE_LIBRARY_NOTE: what the first
-// engine says of its results, FAKE_LIBRARY_WAY: how it comes to its code; FAKE_LIBRARY_WORKSPACE: bytes that it wants; FAKE_LIBRARY_ENGINES: how many there
-// are; FAKE_LIBRARY_VERSION: the library's.
+// cuDNN without a device: its descriptors are what was set of them, and a plan computes them in the host's
+// memory, which is that of the fake driver's devices. FAKE_LIBRARY_EPILOGUE=0: there are no engines but for a
+// convolution alone; FAKE_LIBRARY_NOTE: what the first engine says of its results, FAKE_LIBRARY_WAY: how it
+// comes to its code; FAKE_LIBRARY_WORKSPACE: bytes that it wants; FAKE_LIBRARY_ENGINES: how many there are;
+// FAKE_LIBRARY_VERSION: the library's.
 #include <array>
 #include <cmath>
 #include <cstdint>

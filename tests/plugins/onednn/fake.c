@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A library with the name of a function of oneDNN's, and another version than the plugin takes; or the right one and nothing else.
+// A library with the name of a function of oneDNN's, and another version than the plugin takes; or the right
+// one and nothing else.
 typedef struct {
   int major, minor, patch;
   const char* hash;

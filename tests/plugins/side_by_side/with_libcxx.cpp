@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Built with libc++ while the host has libstdc++: strings, containers and exceptions of the one must not meet the other's.
+// Built with libc++ while the host has libstdc++: strings, containers and exceptions of the one must not meet
+// the other's.
 #include <ferrite/plugin.hpp>
 
 #include <map>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A plugin that has another version of LLVM than the CPU backend, and asks it something while the backend compiles.
+// A plugin that has another version of LLVM than the CPU backend, and asks it something while the backend
+// compiles.
 #include <ferrite/plugin.hpp>
 
 // Of LLVM's C interface, which has not changed since; its headers are not needed for this.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The compiler of an accelerator that takes whole regions of a graph and no loops: element by element, static shapes, f32. Between its
-// regions tensors stay in its own layout. It needs no device, so that it can run in a process of its own.
+// The compiler of an accelerator that takes whole regions of a graph and no loops: element by element, static
+// shapes, f32. Between its regions tensors stay in its own layout. It needs no device, so that it can run in
+// a process of its own.
 #include "accelerator.h"
 
 #include <algorithm>
@@ -59,8 +60,8 @@ class Compiler final : public RegionProvider {
   }
   std::string fingerprint() override { return "acme.npu 1"; }
 
-  /// Connected nodes between which nothing else lies: a node's level counts how often a path to it goes into or out of what is
-  /// taken, so that nodes of one level make regions that no path leaves and enters again.
+  /// Connected nodes between which nothing else lies: a node's level counts how often a path to it goes into
+  /// or out of what is taken, so that nodes of one level make regions that no path leaves and enters again.
   std::vector<Claim> claim(Target&, Bytes bytes) override {
     const auto graph = read(bytes);
     const size_t count = graph.nodes().size();

@@ -17,8 +17,8 @@ inline constexpr int64_t tiled_index(int64_t k) { return k / tile * tile + (tile
 inline constexpr uintptr_t device_bit = uintptr_t{1} << 62;
 inline constexpr int32_t dlpack_device = 12;  ///< DLPack's kind for devices of other makers
 
-/// A program is words: the magic number, arguments, temporaries and steps by count; each argument's and temporary's elements
-/// and whether it is tiled; then the steps.
+/// A program is words: the magic number, arguments, temporaries and steps by count; each argument's and
+/// temporary's elements and whether it is tiled; then the steps.
 inline constexpr int64_t magic = 0x41434d45;
 enum class Operation : int64_t { relu, sigmoid, add, sub, mul };
 struct Step {

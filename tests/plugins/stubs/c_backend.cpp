@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A whole backend in a few hundred lines: the provider prints C and runs the C compiler, the runtime loads what that made.
+// A whole backend in a few hundred lines: the provider prints C and runs the C compiler, the runtime loads
+// what that made.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The backend that prints C, through its plugin's tables alone, passes what every backend must. FERRITE_SAMPLE=N takes one kernel
-// in N.
+// The backend that prints C, through its plugin's tables alone, passes what every backend must.
+// FERRITE_SAMPLE=N takes one kernel in N.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -19,9 +19,9 @@ using ferrite::detail::concatenate;
 inline constexpr size_t most_text = 1 << 22;
 inline constexpr int64_t enough_tasks = 64, points_a_worker = 1 << 14;
 
-// What every C source of the backend begins with: the primitives that C has no operator for, with the meaning that prims.def
-// gives them. Halves are computed with as floats and kept as their bits; either conversion moves a NaN as it is, so that a
-// value that is only moved keeps its bits.
+// What every C source of the backend begins with: the primitives that C has no operator for, with the meaning
+// that prims.def gives them. Halves are computed with as floats and kept as their bits; either conversion
+// moves a NaN as it is, so that a value that is only moved keeps its bits.
 inline constexpr const char prelude[] = R"C(#include <stdint.h>
 #include <string.h>
 #include <tgmath.h>
@@ -101,7 +101,8 @@ inline std::string to_bits(DType dtype, const std::string& text) {
   return concatenate("(uint", bits_of(dtype), "_t)", text);
 }
 
-/// What a primitive is in C, of floats and, where that differs, of integers. A, B, C: operands; W: width; S: whether signed.
+/// What a primitive is in C, of floats and, where that differs, of integers. A, B, C: operands; W: width; S:
+/// whether signed.
 struct Form {
   Prim prim;
   const char *real, *integer = nullptr;
@@ -126,7 +127,8 @@ struct Printed : ferrite::CompileResult {
   double points = 0;  ///< of all statements, each times its operations
 };
 
-/// Prints kernels of map, reduce, scatter and serial statements over buffers that are not packed; declines other ones.
+/// Prints kernels of map, reduce, scatter and serial statements over buffers that are not packed; declines
+/// other ones.
 class Printer {
  public:
   Printer(loop::Kernel kernel, std::string_view entry) : kernel_(std::move(kernel)), entry_(entry) {}
@@ -168,7 +170,8 @@ class Printer {
     line("for (int64_t s", var.symbol, " = 0; s", var.symbol, " < ", var.extent, "; ++s", var.symbol, ") {");
   }
 
-  /// The outermost shared loops, as many as make enough tasks, are split among threads; points that scatters meet at are not.
+  /// The outermost shared loops, as many as make enough tasks, are split among threads; points that scatters
+  /// meet at are not.
   void shared_loops(Printed& result) {
     if (kernel_.statements.empty()) return;
     const auto vars = std::span(kernel_.statements[0].vars).first(kernel_.shared);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The shape of a library of hand-written kernels: it takes matrix products in f32 with a constant right operand, which it wants packed,
-// and at most the bias behind them; whatever follows is left to others. It launches what it compiled itself.
+// The shape of a library of hand-written kernels: it takes matrix products in f32 with a constant right
+// operand, which it wants packed, and at most the bias behind them; whatever follows is left to others. It
+// launches what it compiled itself.
 #include <algorithm>
 #include <array>
 #include <cstring>

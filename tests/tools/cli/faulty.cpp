@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Fails in every way in which a device, a kernel or a fusion pass can, and gives no reason.
-//   --device faulty:K  fails to be described (0), compiled for (1), loaded onto (2), allocated on (3), launched on (4),
-//                     copied to (5), given a stream (6) and recorded (7), whose memory is their own
-//   config provider = "declines" | "layout" | "silent" | "worthless" | "nothing" | "claims": what its provider does for device 4
-//   test.fails(x)      an op whose kernel fails
-//   config pass = "pair" | "statement" | "group" | "cut": a pass that names what does not exist
+//
+// --device faulty:K: the device cannot be described (0), compiled for (1), loaded onto (2), allocated on (3),
+// launched on (4), copied to (5), given a stream (6) or recorded (7). Devices 5 to 7 have their own memory.
+//
+// config provider, for device 4: "declines", "layout", "silent", "worthless", "nothing" or "claims".
+//
+// config pass: "pair", "statement", "group" or "cut", a pass that names something that does not exist.
+//
+// test.fails(x) is an op whose kernel fails.
 #include <array>
 #include <cstring>
 #include <new>

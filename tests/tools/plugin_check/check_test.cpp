@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The parts of `ferrite plugin check` that need no plugin: messages, ELF files, tables of capabilities, the conformance list.
+// The parts of `ferrite plugin check` that need no plugin: messages, ELF files, tables of capabilities, the
+// conformance list.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Passes that take their process with them: one faults, one ends it, one never comes back. And two that leave something
-// behind: a process, and bytes in every descriptor.
+// Passes that take their process with them: one faults, one ends it, one never comes back. And two that leave
+// something behind: a process, and bytes in every descriptor.
 #include <unistd.h>
 
 #include <array>

@@ -45,7 +45,8 @@ class Forms : public testing::Test {
     return compiled ? compiled->text() : std::string();
   }
 
-  /// The code of each of a cell's cases whose name has `part`, of which there are `count`, is one kernel that has `mark`.
+  /// The code of each of a cell's cases whose name has `part`, of which there are `count`, is one kernel that
+  /// has `mark`.
   void expect(const KernelCell& cell, std::string_view part, size_t count, const runtime::Target& target,
               std::string_view mark) {
     size_t found = 0;

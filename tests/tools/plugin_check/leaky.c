@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A plugin that exports more than its entry, needs a function that there is nowhere, and asks for an executable stack
-// (CMakeLists.txt).
+// A plugin that exports more than its entry, needs a function that there is nowhere, and asks for an
+// executable stack (CMakeLists.txt).
 #include "ferrite/abi/plugin.h"
 
 int function_that_is_missing(void);

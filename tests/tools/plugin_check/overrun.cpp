@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A backend whose device has memory of its own. It negates; kernels of other primitives write one element beside what is theirs.
+// A backend whose device has memory of its own. It negates; kernels of other primitives write one element
+// beside what is theirs.
 #include <cstdlib>
 #include <cstring>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A backend that takes maps only and computes none of them: launches leave the outputs as they are. Its memory is not aligned as
-// it says, and its fingerprint is another one each time.
+// A backend that takes maps only and computes none of them: launches leave the outputs as they are. Its
+// memory is not aligned as it says, and its fingerprint is another one each time.
 #include <cstdlib>
 #include <cstring>
 

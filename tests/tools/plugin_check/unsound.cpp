@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Passes that are wrong in one way each: one computes something else, one never settles, one gives another graph each time. A
-// rule that is wrong, and an op whose decomposition is another one than its lowering.
+// Passes that are wrong in one way each: one computes something else, one never settles, one gives another
+// graph each time. A rule that is wrong, and an op whose decomposition is another one than its lowering.
 #include "ferrite/plugin.hpp"
 
 namespace {

@@ -80,7 +80,8 @@ std::string line_of(const core::LedgerRecord& record) {
   return text;
 }
 
-/// The model's nodes that statements come from. A kernel's object is its candidate and its text its hash: no nodes.
+/// The model's nodes that statements come from. A kernel's object is its candidate and its text its hash: no
+/// nodes.
 std::vector<std::string> nodes_of(const std::vector<core::LedgerRecord>& records) {
   std::vector<std::string> names;
   for (const auto& record : records) {
@@ -136,8 +137,8 @@ bool is_untried(const std::vector<core::LedgerRecord>& found, const std::vector<
   });
 }
 
-/// Why fusion tried no pair of two nodes. The ledger would need a record for every pair there is, so the program that fusion began with is
-/// made again and asked.
+/// Why fusion tried no pair of two nodes. The ledger would need a record for every pair there is, so the
+/// program that fusion began with is made again and asked.
 Result<core::LedgerRecord> unconsidered(const OpenModel& opened, std::span<const std::vector<int64_t>> dims,
                                         const std::vector<std::string>& pair) {
   core::CompileOptions options = opened.compile;

@@ -14,7 +14,8 @@ namespace ferrite::cli {
 /// FE-R40 where no enabled plugin has a rule of this name; "" stands for all rules.
 Result<void> check_rule_name(const core::plugin::Registry& registry, const std::string& rule);
 
-/// Each rule with its plugin and how often it was applied, the most often applied first, with `limit` of its applications.
+/// Each rule with its plugin and how often it was applied, the most often applied first, with `limit` of its
+/// applications.
 void print_applied(const core::plugin::Registry& registry, const std::vector<core::LedgerRecord>& records,
                    size_t limit, bool json);
 
