@@ -341,7 +341,7 @@ Result<void> Steps::build() {
   const cache::OpenKernelCache open_cache =
       services_.open_cache ? [&] { return services_.open_cache(options_.cache); } : cache::OpenKernelCache();
   const auto kernels = open_cache ? open_cache() : nullptr;
-  runtime::BuildRequest request;
+  link::BuildRequest request;
   request.options = {options_.threads,
                      options_.jobs,
                      options_.listings || options_.to == "code",
@@ -360,17 +360,17 @@ Result<void> Steps::build() {
   request.stores_in_place = does(Feature::in_place);
   request.links = options_.to.empty() && !made_.kernel;
   request.lists_code = stages_.has("code");
-  const runtime::BuildInputs inputs{made_.schedule ? *made_.schedule : no_groups,
-                                    unmerged_,
-                                    made_.kernel,
-                                    regions_,
-                                    devices_,
-                                    blocklist_,
-                                    costs(),
-                                    decisions_,
-                                    ledger_,
-                                    watch_};
-  FE_TRY(auto built, runtime::build(inputs, request));
+  const link::BuildInputs inputs{made_.schedule ? *made_.schedule : no_groups,
+                                 unmerged_,
+                                 made_.kernel,
+                                 regions_,
+                                 devices_,
+                                 blocklist_,
+                                 costs(),
+                                 decisions_,
+                                 ledger_,
+                                 watch_};
+  FE_TRY(auto built, link::build(inputs, request));
   made_.executable = std::move(built.executable);
   made_.listing = std::move(built.listing);
   if (kernels) made_.stats.cache = kernels->counts();

@@ -41,7 +41,7 @@ struct CompileOptions {
   bool load = true;  ///< load the kernels; if false the program cannot run here and goes into a package
   bool ports_on_device = false;                   ///< inputs and outputs are in the first device's memory
   std::shared_ptr<runtime::Allocator> allocator;  ///< for device memory; null: the devices' runtimes
-  bool red_zones = false;                         ///< runtime::BuildOptions::red_zones
+  bool red_zones = false;                         ///< link::BuildOptions::red_zones
   bool recompile = false;                         ///< for a package: compile its graph again, like a model
   int64_t threads = 0;                            ///< number of workers; 0: the machine's
   /// Limit in bytes on results and on buffers that live between kernels, at any one time. A larger program is

@@ -376,12 +376,12 @@ Result<Saved> Model::save(std::span<const std::vector<int64_t>> input_dims, cons
 
 std::vector<runtime::PortInfo> Program::inputs() const {
   if (compilation.executable) return compilation.executable->inputs;
-  return runtime::describe_ports(*compilation.program, compilation.program->inputs);
+  return link::describe_ports(*compilation.program, compilation.program->inputs);
 }
 
 std::vector<runtime::PortInfo> Program::outputs() const {
   if (compilation.executable) return compilation.executable->outputs;
-  return runtime::describe_ports(*compilation.program, compilation.program->outputs);
+  return link::describe_ports(*compilation.program, compilation.program->outputs);
 }
 
 Result<void> Program::run(runtime::Executable::Context* context, std::span<const void* const> inputs,

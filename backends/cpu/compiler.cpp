@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "ferrite/emitter/contract.h"
+#include "ferrite/emitter/gemm.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/machine.h"
 #include "ferrite/emitter/provide.h"

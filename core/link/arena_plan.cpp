@@ -9,7 +9,7 @@
 #include "core/support/log.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 namespace {
 
 constexpr int64_t red_zone = 256;  // bytes: the largest store of a warp, one f64 for each thread
@@ -114,4 +114,4 @@ void ArenaPlan::describe(observe::Observation& seen) const {
   seen.buffer_bytes = memory_.sum;
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

@@ -14,7 +14,9 @@ namespace ferrite::core::observe {
 class Observation;
 }
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
+
+using namespace ferrite::core::runtime;
 
 /// The lifetimes of an arena's buffers and workspaces. Time is counted in groups, by number.
 struct ArenaNeeds {
@@ -73,4 +75,4 @@ class ArenaPlan {
   std::map<size_t, int64_t> workspace_at_;
 };
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

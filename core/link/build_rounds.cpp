@@ -8,7 +8,7 @@
 #include "core/schedule/memory/kernel_order.h"
 #include "core/select/placement.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 namespace {
 
 /// One round: each step either succeeds, or adds to the blocklist and ends the round.
@@ -121,4 +121,4 @@ Result<Built> build(const BuildInputs& inputs, const BuildRequest& request) {
   }
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

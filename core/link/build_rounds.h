@@ -17,7 +17,9 @@
 #include "core/select/decisions.h"
 #include "core/support/ledger.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
+
+using namespace ferrite::core::runtime;
 
 struct BuildInputs {
   schedule::Schedule& groups;  ///< empty where `kernel` is given
@@ -56,4 +58,4 @@ struct Built {
 /// program does not have; FE-C10 where a lock cannot be written.
 Result<Built> build(const BuildInputs& inputs, const BuildRequest& request);
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

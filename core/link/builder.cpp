@@ -9,12 +9,12 @@
 #include "core/ir/loop/indexed.h"
 #include "core/ir/text/loop_keywords.h"
 #include "core/ir/text/print_loops.h"
-#include "core/link/builder_steps.h"
+#include "core/link/builder_state.h"
 #include "core/observe/observation.h"
 #include "core/select/decisions.h"
 #include "core/select/propose.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 namespace {
 
 bool is_checked(const loop::BodyOp& op) {
@@ -48,14 +48,14 @@ std::vector<CheckedDim> checked_dims(const loop::Kernel& kernel) {
 
 }  // namespace
 
-Result<void> Builder::Steps::select() {
+Result<void> Builder::State::select() {
   find_init_groups();
   const schedule::KernelMaker kernels(schedule_);
   for (size_t g = 0; g < schedule_.groups.size(); ++g) FE_CHECK(add_group(kernels, g));
   return choose_candidates();
 }
 
-Result<void> Builder::Steps::select(const loop::Kernel& kernel) {
+Result<void> Builder::State::select(const loop::Kernel& kernel) {
   schedule::GroupKernel group{kernel, {}};
   for (BufferId b = 0; b < kernel.buffers.size(); ++b) {
     auto& buffer = group.kernel.buffers[b];
@@ -69,7 +69,7 @@ Result<void> Builder::Steps::select(const loop::Kernel& kernel) {
   return choose_candidates();
 }
 
-Result<void> Builder::Steps::load() {
+Result<void> Builder::State::load() {
   if (!options_.load) {
     // Code for another machine is test-loaded here where this machine can load it.
     FE_TRY([[maybe_unused]] const bool changed, compile_unloadable_anew());
@@ -88,7 +88,7 @@ Result<void> Builder::Steps::load() {
   return with_makers(std::move(loaded.error()));
 }
 
-std::string Builder::Steps::text() const {
+std::string Builder::State::text() const {
   auto text =
       fmt::format("{} {} {}\n", loop::keyword::ferrite, loop::keyword::listing, loop::keyword::version);
   for (const auto& unit : instances_) {
@@ -114,7 +114,7 @@ std::string Builder::Steps::text() const {
   return text;
 }
 
-std::string Builder::Steps::code() const {
+std::string Builder::State::code() const {
   std::string text = "ferrite code 0\n";
   for (size_t u = 0; u < instances_.size(); ++u) {
     text += fmt::format("kernel {} from {} candidate {} {{\n", instances_[u].entry,
@@ -124,13 +124,13 @@ std::string Builder::Steps::code() const {
   return text;
 }
 
-Result<void> Builder::Steps::emit() {
+Result<void> Builder::State::emit() {
   FE_CHECK(compile_units());
   if (blobs_.size() == instances_.size()) record_kernels();
   return {};
 }
 
-void Builder::Steps::find_init_groups() {
+void Builder::State::find_init_groups() {
   groups_.resize(schedule_.groups.size());
   const auto init = schedule::init_groups(schedule_);
   for (size_t g = 0; g < groups_.size(); ++g) groups_[g].init = init[g];
@@ -139,7 +139,7 @@ void Builder::Steps::find_init_groups() {
     persistent_of_.emplace(b, executable_->add_persistent(home(), program_.buffers[b].bytes()));
 }
 
-Result<void> Builder::Steps::add_group(const schedule::KernelMaker& kernels, size_t g) {
+Result<void> Builder::State::add_group(const schedule::KernelMaker& kernels, size_t g) {
   auto& state = groups_[g];
   const auto& members = schedule_.groups[g].statements;
   const auto& statement = program_.statements[members[0]];
@@ -165,7 +165,7 @@ Result<void> Builder::Steps::add_group(const schedule::KernelMaker& kernels, siz
   return {};
 }
 
-Result<void> Builder::Steps::choose_candidates() {
+Result<void> Builder::State::choose_candidates() {
   FE_TRY(const auto number,
          instances_.choose([&](size_t u, Error failed) { return send_elsewhere(u, std::move(failed)); }));
   for (auto& group : groups_)
@@ -174,7 +174,7 @@ Result<void> Builder::Steps::choose_candidates() {
   return {};
 }
 
-Result<void> Builder::Steps::compile_units() {
+Result<void> Builder::State::compile_units() {
   auto made = codes_.make(instances_);
   bool failed = false;
   for (size_t u = 0; u < instances_.size(); ++u) {
@@ -191,7 +191,7 @@ Result<void> Builder::Steps::compile_units() {
   return {};
 }
 
-void Builder::Steps::take(size_t u, Code code) {
+void Builder::State::take(size_t u, Code code) {
   auto& made = code.kernel;
   const size_t units = std::max(u + 1, blobs_.size());
   executable_->kernels.resize(std::max(units, executable_->kernels.size()));
@@ -223,7 +223,7 @@ void Builder::Steps::take(size_t u, Code code) {
   blobs_[u] = std::move(made.blob);
 }
 
-Result<bool> Builder::Steps::compile_unloadable_anew() {
+Result<bool> Builder::State::compile_unloadable_anew() {
   bool any = false;
   // After the units there may be regions, which are not cached.
   for (size_t u = 0; u < std::min(kept_.size(), instances_.size()); ++u) {
@@ -245,7 +245,7 @@ Result<bool> Builder::Steps::compile_unloadable_anew() {
   return any;
 }
 
-void Builder::Steps::observe_kernel(size_t u, const cache::CompiledKernel& made) {
+void Builder::State::observe_kernel(size_t u, const cache::CompiledKernel& made) {
   const auto& unit = instances_[u];
   observe::Kernel seen{unit.entry,
                        unit.provenance,
@@ -261,7 +261,7 @@ void Builder::Steps::observe_kernel(size_t u, const cache::CompiledKernel& made)
   kernels[u] = std::move(seen);
 }
 
-void Builder::Steps::observe_loaded() {
+void Builder::State::observe_loaded() {
   if (!options_.observation) return;
   auto& seen = options_.observation->kernels;
   for (size_t u = 0; u < seen.size(); ++u) {
@@ -272,14 +272,14 @@ void Builder::Steps::observe_loaded() {
   }
 }
 
-bool Builder::Steps::forgive(const Error& failed) {
+bool Builder::State::forgive(const Error& failed) {
   bool dropped = false;
   for (const auto& unit : instances_)
     dropped = blocklist_.forgive(*unit.compiler, failed, ledger_) || dropped;
   return dropped;
 }
 
-Error Builder::Steps::with_makers(Error failed) const {
+Error Builder::State::with_makers(Error failed) const {
   std::set<std::string> makers;
   const auto add = [&](const Compiler& compiler) {
     makers.insert(fmt::format("provider '{}' of {}", compiler.id, compiler.plugin->id));
@@ -290,12 +290,12 @@ Error Builder::Steps::with_makers(Error failed) const {
   return failed;
 }
 
-Result<void> Builder::Steps::refuse(size_t u, Error failed) {
+Result<void> Builder::State::refuse(size_t u, Error failed) {
   if (blocklist_.forgive(*instances_[u].compiler, failed, ledger_)) return {};
   return send_elsewhere(u, std::move(failed));
 }
 
-Result<void> Builder::Steps::send_elsewhere(size_t u, Error failed) {
+Result<void> Builder::State::send_elsewhere(size_t u, Error failed) {
   const auto* compiler = instances_[u].compiler;
   const bool library = compiler && compiler->is_library();
   if (!library && instances_[u].device == home()) return failed;
@@ -317,7 +317,7 @@ Result<void> Builder::Steps::send_elsewhere(size_t u, Error failed) {
   return {};
 }
 
-void Builder::Steps::record_kernels() {
+void Builder::State::record_kernels() {
   std::vector<bool> seen(instances_.size());
   const auto add = [&](const std::string& provenance, std::optional<size_t> unit) {
     LedgerRecord record{"kernel", provenance, {}, "called", {}, {}, 0};
@@ -347,7 +347,7 @@ void Builder::Steps::record_kernels() {
 Builder::Builder(const Schedule& schedule, const Devices& devices, const select::Placement& placement,
                  const std::vector<select::Region>& regions, const BuildOptions& options,
                  select::CandidateBlocklist& blocklist, Ledger& ledger)
-    : steps_(std::make_unique<Steps>(schedule, devices, placement, regions, options, blocklist, ledger)) {}
+    : steps_(std::make_unique<State>(schedule, devices, placement, regions, options, blocklist, ledger)) {}
 Builder::~Builder() = default;
 Result<void> Builder::select() { return steps_->select(); }
 Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
@@ -358,4 +358,4 @@ Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
 std::string Builder::text() const { return steps_->text(); }
 std::string Builder::code() const { return steps_->code(); }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

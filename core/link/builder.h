@@ -22,7 +22,9 @@ namespace ferrite::core::tune {
 class Decisions;
 }
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
+
+using namespace ferrite::core::runtime;
 
 struct BuildOptions {
   int64_t threads = 0;
@@ -80,8 +82,8 @@ class Builder {
   std::string code() const;
 
  private:
-  class Steps;
-  std::unique_ptr<Steps> steps_;
+  class State;
+  std::unique_ptr<State> steps_;
 };
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

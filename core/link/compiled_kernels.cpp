@@ -12,7 +12,7 @@
 #include "runtime/plugin/serialised_calls.h"
 #include "runtime/pool.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 namespace {
 
 /// Reports to an observation how long a kernel took to compile, or to be found in the cache. Does nothing
@@ -153,4 +153,4 @@ std::string CompiledKernels::key_of(const KernelInstance& unit) const {
                  unit.candidate_name, kernel});
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

@@ -11,7 +11,9 @@
 #include "core/link/kernel_cache.h"
 #include "core/link/kernel_instances.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
+
+using namespace ferrite::core::runtime;
 
 /// The result of compiling a unit.
 struct Code {
@@ -45,4 +47,4 @@ class CompiledKernels {
   std::map<const Compiler*, std::string> makers_;
 };
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

@@ -8,14 +8,14 @@
 #include "core/ir/kernel/legalise.h"
 #include "core/select/pack.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 
 using loop::BufferId;
 
 /// A unit together with one of its possible providers.
 struct KernelInstances::Offer {
   const Compiler* compiler = nullptr;
-  Proposal proposal;
+  select::Proposal proposal;
   KernelInstance
       form;  ///< the kernel with the statement kinds that the provider supports, its bytes and entry
   size_t candidates = 0;                  ///< number of candidates between which it was chosen
@@ -219,12 +219,12 @@ std::vector<size_t> KernelInstances::merge_equal() {
   return number;
 }
 
-Result<void> KernelInstances::apply_layout(size_t u, const OperandLayout& layout) {
+Result<void> KernelInstances::apply_layout(size_t u, const select::OperandLayout& layout) {
   auto& kernel = instances_[u].group.kernel;
   const auto plain = layout.buffer < kernel.buffers.size() ? kernel.buffers[layout.buffer] : loop::Buffer();
-  if (auto done = lay_out(kernel, layout); !done)
+  if (auto done = select::lay_out(kernel, layout); !done)
     return at(instances_[u].provenance, std::move(done.error()));
-  FE_TRY(auto pack, make_pack_kernel(plain, layout));
+  FE_TRY(auto pack, select::make_pack_kernel(plain, layout));
   uint32_t argument = 0;
   for (uint32_t b = 0; b < layout.buffer; ++b)
     if (kernel.buffers[b].kind != FE_BUFFER_LOCAL) ++argument;
@@ -237,4 +237,4 @@ Result<void> KernelInstances::apply_layout(size_t u, const OperandLayout& layout
   return flatten(instances_[u]);
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

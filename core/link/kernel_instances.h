@@ -15,7 +15,9 @@
 #include "core/select/decisions.h"
 #include "core/select/propose.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
+
+using namespace ferrite::core::runtime;
 
 /// One kernel on its way from the group to code; equal groups share one.
 struct KernelInstance {
@@ -74,7 +76,7 @@ class KernelInstances {
   void record_choice(const KernelInstance& unit, const std::string& entry, const Offer& offer,
                      bool generated);
   std::vector<size_t> merge_equal();
-  Result<void> apply_layout(size_t u, const OperandLayout& layout);
+  Result<void> apply_layout(size_t u, const select::OperandLayout& layout);
 
   const Devices& devices_;
   const BuildOptions& options_;
@@ -85,4 +87,4 @@ class KernelInstances {
   std::map<size_t, std::vector<Pack>> packs_;
 };
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

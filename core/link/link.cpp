@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/link/builder_steps.h"
+#include "core/link/builder_state.h"
 #include "core/link/ports.h"
 #include "core/support/abi/abi.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 
-Result<std::shared_ptr<Executable>> Builder::Steps::link() {
+Result<std::shared_ptr<Executable>> Builder::State::link() {
   link_launches();
   describe_ports();
   executable_->plan_init();
@@ -26,7 +26,7 @@ Result<std::shared_ptr<Executable>> Builder::Steps::link() {
   return std::move(executable_);
 }
 
-void Builder::Steps::record_recording() {
+void Builder::State::record_recording() {
   const auto& plan = executable_->recording();
   const auto& device = *devices_[plan.device];
   if (!plan.reason.empty())
@@ -49,7 +49,7 @@ void Builder::Steps::record_recording() {
                  0});
 }
 
-void Builder::Steps::link_launches() {
+void Builder::State::link_launches() {
   Transfers transfers(*executable_, arenas_);
   find_makers();
   for (size_t g = 0; g < groups_.size(); ++g) {
@@ -71,7 +71,7 @@ void Builder::Steps::link_launches() {
     record_placement(schedule_, placed_groups(), transfers.listed(), devices_, ledger_);
 }
 
-void Builder::Steps::find_makers() {
+void Builder::State::find_makers() {
   for (size_t g = 0; g < groups_.size(); ++g)
     for (BufferId b : groups_[g].arguments)
       if (groups_[g].init && constants_.count(b)) makers_[b].push_back(g);
@@ -86,7 +86,7 @@ void Builder::Steps::find_makers() {
     while (!groups.empty() && !writes(groups.back(), b)) groups.pop_back();
 }
 
-void Builder::Steps::link_constants(size_t g, Transfers& transfers) {
+void Builder::State::link_constants(size_t g, Transfers& transfers) {
   std::set<size_t> wanted;
   std::vector<size_t> pending = {g};
   while (!pending.empty()) {
@@ -105,7 +105,7 @@ void Builder::Steps::link_constants(size_t g, Transfers& transfers) {
     if (!std::exchange(groups_[maker].linked, true)) link_group(maker, transfers);
 }
 
-void Builder::Steps::link_group(size_t g, Transfers& transfers) {
+void Builder::State::link_group(size_t g, Transfers& transfers) {
   const auto& state = groups_[g];
   auto& steps = state.init ? executable_->init : executable_->steps;
   Launch launch;
@@ -131,7 +131,7 @@ void Builder::Steps::link_group(size_t g, Transfers& transfers) {
   steps.push_back(std::move(launch));
 }
 
-std::vector<PlacedGroup> Builder::Steps::placed_groups() const {
+std::vector<PlacedGroup> Builder::State::placed_groups() const {
   std::vector<PlacedGroup> placed;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const auto& state = groups_[g];
@@ -149,7 +149,7 @@ std::vector<PlacedGroup> Builder::Steps::placed_groups() const {
   return placed;
 }
 
-double Builder::Steps::estimate() const {
+double Builder::State::estimate() const {
   constexpr double bytes_a_second = 16e9;  // of the usual bus between host and device
   double seconds = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
@@ -165,23 +165,23 @@ double Builder::Steps::estimate() const {
   return seconds;
 }
 
-void Builder::Steps::set_workspace(Launch& launch, size_t g) const {
+void Builder::State::set_workspace(Launch& launch, size_t g) const {
   const auto& workspaces = arenas_[device_of(g)].workspaces();
   if (const auto found = workspaces.find(g); found != workspaces.end()) launch.workspace = found->second;
 }
 
-BufferSlot Builder::Steps::reach(Transfers& transfers, uint32_t device, BufferId b, bool written,
+BufferSlot Builder::State::reach(Transfers& transfers, uint32_t device, BufferId b, bool written,
                                  std::vector<Launch>& steps) {
   return transfers.reach(device, b, slot_of(b), written, steps);
 }
 
-const loop::CallInfo* Builder::Steps::region_call(size_t g) const {
+const loop::CallInfo* Builder::State::region_call(size_t g) const {
   if (!groups_[g].call) return nullptr;
   const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
   return call.region == loop::none ? nullptr : &call;
 }
 
-uint32_t Builder::Steps::region_kernel(size_t g, const loop::CallInfo& call) {
+uint32_t Builder::State::region_kernel(size_t g, const loop::CallInfo& call) {
   const auto& region = regions_[call.region];
   auto [found, added] =
       region_kernels_.try_emplace({region.device, region.entry}, executable_->kernels.size());
@@ -201,7 +201,7 @@ uint32_t Builder::Steps::region_kernel(size_t g, const loop::CallInfo& call) {
   return static_cast<uint32_t>(found->second);
 }
 
-void Builder::Steps::link_region(size_t g, const loop::CallInfo& call, Launch& launch, Transfers& transfers) {
+void Builder::State::link_region(size_t g, const loop::CallInfo& call, Launch& launch, Transfers& transfers) {
   const auto& region = regions_[call.region];
   launch.kernel = region_kernel(g, call);
   set_workspace(launch, g);
@@ -210,7 +210,7 @@ void Builder::Steps::link_region(size_t g, const loop::CallInfo& call, Launch& l
         reach(transfers, region.device, groups_[g].arguments[k], k >= call.reads.size(), executable_->steps));
 }
 
-void Builder::Steps::link_call(size_t g, Launch& launch, Transfers& transfers) {
+void Builder::State::link_call(size_t g, Launch& launch, Transfers& transfers) {
   const auto& state = groups_[g];
   const auto& call = program_.statements[schedule_.groups[g].statements[0]].call;
   launch.call = {call.name, call.function, call.self, call.reads.size()};
@@ -227,7 +227,7 @@ void Builder::Steps::link_call(size_t g, Launch& launch, Transfers& transfers) {
   }
 }
 
-std::optional<BufferSlot> Builder::Steps::packed_slot(const GroupState& state, size_t argument,
+std::optional<BufferSlot> Builder::State::packed_slot(const GroupState& state, size_t argument,
                                                       uint32_t device, Transfers& transfers) {
   for (const auto& pack : instances_.packs(state.unit)) {
     if (pack.argument != argument) continue;
@@ -254,10 +254,10 @@ std::optional<BufferSlot> Builder::Steps::packed_slot(const GroupState& state, s
   return std::nullopt;
 }
 
-void Builder::Steps::describe_ports() {
-  executable_->inputs = runtime::describe_ports(program_, program_.inputs);
-  executable_->outputs = runtime::describe_ports(program_, program_.outputs);
+void Builder::State::describe_ports() {
+  executable_->inputs = link::describe_ports(program_, program_.inputs);
+  executable_->outputs = link::describe_ports(program_, program_.outputs);
   for (BufferId b : program_.outputs) executable_->output_slots.push_back(slot_of(program_.storage(b)));
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

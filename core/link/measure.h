@@ -23,7 +23,7 @@ struct Subject {
 /// Measures the candidates without a known decision, within the budget of the options, and reports to
 /// `decisions` and the ledger.
 using Measure = std::function<Result<void>(const Subject& subject, const Options& options,
-                                           const runtime::BuildOptions& build, plugin::CostModels& costs,
+                                           const link::BuildOptions& build, plugin::CostModels& costs,
                                            const select::CandidateBlocklist& blocklist, Decisions& decisions,
                                            Ledger& ledger)>;
 

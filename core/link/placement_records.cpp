@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 namespace {
 
 using loop::BufferId;
@@ -51,4 +51,4 @@ void record_placement(const schedule::Schedule& schedule, std::span<const Placed
   }
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

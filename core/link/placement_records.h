@@ -8,7 +8,9 @@
 #include "core/link/transfers.h"
 #include "core/schedule/schedule.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
+
+using namespace ferrite::core::runtime;
 
 /// A group of the schedule with its final placement.
 struct PlacedGroup {
@@ -24,4 +26,4 @@ struct PlacedGroup {
 void record_placement(const schedule::Schedule& schedule, std::span<const PlacedGroup> groups,
                       std::span<const Transfers::Transfer> transfers, const Devices& devices, Ledger& ledger);
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
-#include "core/link/builder_steps.h"
+#include "core/link/builder_state.h"
 #include "core/observe/observation.h"
 #include "ferrite/counted.hpp"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 
-void Builder::Steps::plan() {
+void Builder::State::plan() {
   arenas_.clear();
   for (uint32_t d = 0; d < devices_.size(); ++d) {
     const auto needs = arena_needs(d);
@@ -27,7 +27,7 @@ void Builder::Steps::plan() {
   }
 }
 
-std::vector<Executable::ArenaPart> Builder::Steps::named_parts(const ArenaPlan& arena) const {
+std::vector<Executable::ArenaPart> Builder::State::named_parts(const ArenaPlan& arena) const {
   const auto name_of = [&](BufferId b) -> std::string {
     if (b == loop::none) return "a workspace";
     const auto& buffer = program_.buffers[b];
@@ -40,18 +40,18 @@ std::vector<Executable::ArenaPart> Builder::Steps::named_parts(const ArenaPlan& 
   return parts;
 }
 
-uint32_t Builder::Steps::device_of(size_t g) const {
+uint32_t Builder::State::device_of(size_t g) const {
   if (!groups_[g].call) return instances_[groups_[g].unit].device;
   const auto* call = region_call(g);
   return call ? regions_[call->region].device : home();
 }
 
-bool Builder::Steps::is_port(BufferId b) const {
+bool Builder::State::is_port(BufferId b) const {
   const auto role = program_.buffers[b].role;
   return role == loop::Role::input || role == loop::Role::output;
 }
 
-ArenaNeeds Builder::Steps::arena_needs(uint32_t d) const {
+ArenaNeeds Builder::State::arena_needs(uint32_t d) const {
   ArenaNeeds needs;
   needs.workers = executable_->workers_of(d);
   needs.workspaces = planned_workspaces(d);
@@ -87,7 +87,7 @@ ArenaNeeds Builder::Steps::arena_needs(uint32_t d) const {
   return needs;
 }
 
-std::set<BufferId> Builder::Steps::copied_home() const {
+std::set<BufferId> Builder::State::copied_home() const {
   std::set<BufferId> result;
   for (BufferId b : program_.outputs) result.insert(program_.storage(b));
   for (const auto& buffer : program_.buffers)
@@ -96,11 +96,11 @@ std::set<BufferId> Builder::Steps::copied_home() const {
   return result;
 }
 
-const ArenaPlan& Builder::Steps::main_arena() const {
+const ArenaPlan& Builder::State::main_arena() const {
   return *std::ranges::max_element(arenas_, {}, [](const ArenaPlan& arena) { return arena.bytes(); });
 }
 
-std::vector<runtime::Lifetime> Builder::Steps::planned_workspaces(uint32_t d) const {
+std::vector<runtime::Lifetime> Builder::State::planned_workspaces(uint32_t d) const {
   std::vector<runtime::Lifetime> result;
   for (size_t g = 0; g < groups_.size() && options_.load; ++g) {
     const auto& state = groups_[g];
@@ -116,7 +116,7 @@ std::vector<runtime::Lifetime> Builder::Steps::planned_workspaces(uint32_t d) co
   return result;
 }
 
-void Builder::Steps::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena) {
+void Builder::State::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena) {
   for (const auto& want : needs.workspaces) {
     const size_t g = want.first;
     if (groups_[g].call || options_.memory.allows(want.bytes, needs.bytes_at(g))) continue;
@@ -137,7 +137,7 @@ void Builder::Steps::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan&
   }
 }
 
-BufferSlot Builder::Steps::slot_of(BufferId b) const {
+BufferSlot Builder::State::slot_of(BufferId b) const {
   const auto& buffer = program_.buffers[b];
   BufferSlot place;
   place.bytes = buffer.bytes();
@@ -162,4 +162,4 @@ BufferSlot Builder::Steps::slot_of(BufferId b) const {
   return place;
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

@@ -3,7 +3,7 @@
 
 #include "core/ir/loop/indexed.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 
 std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
                                      std::span<const loop::BufferId> buffers) {
@@ -21,4 +21,4 @@ std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
   return ports;
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

@@ -8,10 +8,12 @@
 #include "core/ir/loop/program.h"
 #include "runtime/executable.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
+
+using namespace ferrite::core::runtime;
 
 /// Describes these buffers of a program as ports.
 std::vector<PortInfo> describe_ports(const loop::LoopProgram& program,
                                      std::span<const loop::BufferId> buffers);
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
 
 Transfers::State& Transfers::state_of(loop::BufferId buffer, const BufferSlot& home) {
   auto [found, added] = states_.try_emplace(buffer);
@@ -114,4 +114,4 @@ BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const Buffer
   return place;
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

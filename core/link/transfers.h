@@ -10,7 +10,9 @@
 #include "core/link/arena_plan.h"
 #include "runtime/executable.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
+
+using namespace ferrite::core::runtime;
 
 /// Tracks which memory has each buffer's newest contents, while launches are listed in their order. The home
 /// of a buffer is its slot in the host's memory, or in the arena of the devices that can access it; the home
@@ -58,4 +60,4 @@ class Transfers {
   std::vector<Transfer> transfers_;
 };
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

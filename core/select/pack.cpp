@@ -8,7 +8,7 @@
 #include "core/schedule/body.h"
 #include "core/support/abi/abi.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::select {
 
 using namespace ferrite::core::loop;
 using ferrite::loop::Packing;
@@ -209,4 +209,4 @@ Result<Kernel> make_pack_kernel(const Buffer& source, const OperandLayout& layou
   return kernel;
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::select

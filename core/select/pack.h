@@ -8,7 +8,9 @@
 #include "core/support/error.h"
 #include "ferrite/abi/provider.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::select {
+
+using namespace ferrite::core::runtime;
 
 /// A provider's fe_operand_layout, copied.
 struct OperandLayout {
@@ -31,4 +33,4 @@ Result<void> lay_out(loop::Kernel& kernel, const OperandLayout& layout);
 /// the packed array.
 Result<loop::Kernel> make_pack_kernel(const loop::Buffer& source, const OperandLayout& layout);
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::select

@@ -13,7 +13,7 @@ Result<std::optional<Price>> Prices::of(const runtime::Device& device, const fer
   for (const auto& compiler : device.generators()) {
     if (blocklist_.has_dropped(compiler)) continue;
     std::string declined;
-    const auto proposals = runtime::propose_whole(compiler, kernel, declined);
+    const auto proposals = select::propose_whole(compiler, kernel, declined);
     if (!proposals && blocklist_.forgive(compiler, proposals.error(), ledger_)) continue;
     if (!proposals) return proposals.error();
     for (const auto& proposal : *proposals)

@@ -9,7 +9,7 @@
 #include "core/support/abi/abi.h"
 #include "runtime/plugin/serialised_calls.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::select {
 
 Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const std::byte> kernel,
                                       size_t statements, std::string& declined) {
@@ -70,4 +70,4 @@ Result<std::vector<Proposal>> propose_whole(const Compiler& compiler, const loop
   return proposals;
 }
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::select

@@ -10,7 +10,9 @@
 #include "core/select/pack.h"
 #include "runtime/device.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::select {
+
+using namespace ferrite::core::runtime;
 
 /// A provider's fe_candidate, copied.
 struct Proposal {
@@ -34,4 +36,4 @@ Result<std::vector<Proposal>> propose(const Compiler& compiler, std::span<const 
 Result<std::vector<Proposal>> propose_whole(const Compiler& compiler, const loop::Kernel& kernel,
                                             std::string& declined);
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::select

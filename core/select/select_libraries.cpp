@@ -125,7 +125,7 @@ class Selector {
         continue;
       }
       std::string declined;
-      auto proposals = runtime::propose(compiler, flat.bytes, group.kernel.statements.size(), declined);
+      auto proposals = select::propose(compiler, flat.bytes, group.kernel.statements.size(), declined);
       if (!proposals && blocklist_.forgive(compiler, proposals.error(), ledger_)) continue;
       if (!proposals) return at(subject, std::move(proposals.error()));
       if (!declined.empty())
@@ -224,7 +224,7 @@ class Selector {
                    whole->seconds});
   }
 
-  static bool only_constants(const ferrite::loop::Kernel& kernel, const runtime::Proposal& proposal) {
+  static bool only_constants(const ferrite::loop::Kernel& kernel, const select::Proposal& proposal) {
     std::vector<ferrite::loop::BufferId> numbers;
     const auto canonical = kernel::canonical(kernel, numbers);
     return std::ranges::all_of(proposal.layouts, [&](const auto& layout) {

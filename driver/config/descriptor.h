@@ -49,7 +49,7 @@ struct TargetPattern {
 ///     [config]                     # the settings of the plugin
 ///     limit = "integer"            # or number, boolean, string, integers, numbers, strings
 ///     tile = { m = { type = "integer", min = 1, max = 64, default = 8 } }
-/// Paths are relative to the descriptor and stay within its folder. readable_keys.cpp has all keys.
+/// Paths are relative to the descriptor and stay within its folder. file_keys.cpp has all keys.
 struct Descriptor {
   std::string path;  ///< of the descriptor
   std::string text;  ///< its bytes

@@ -104,7 +104,7 @@ inline constexpr std::string_view device_ability = "device.";
 ///     after = ["passes.cse"]
 ///     [profile.debug.pipeline]
 ///     fuse = false
-/// readable_keys.cpp has all keys.
+/// file_keys.cpp has all keys.
 ///
 /// Plugins are searched in PipelineRequest::plugins, FERRITE_PLUGIN_PATH (folders separated by ':'; ignored
 /// in programs that run with another user's rights), the manifests' folders of `search`, and the built-in

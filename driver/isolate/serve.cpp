@@ -375,7 +375,7 @@ class Server {
         to.put(std::vector<uint32_t>(layout.unpack, layout.unpack + layout.logical_rank));
         to.put(layout.term_count);
         to.put(layout.factor_dim);
-        to.put(runtime::copy_layout(layout).factors);
+        to.put(select::copy_layout(layout).factors);
       }
       return FE_OK;
     };

@@ -62,14 +62,14 @@ Result<std::byte*> Trial::take(const runtime::PortInfo& port) {
 Result<std::unique_ptr<Trial>> Trial::make(const schedule::Schedule& schedule,
                                            const runtime::Devices& devices,
                                            const select::Placement& placement,
-                                           const runtime::BuildOptions& options,
+                                           const link::BuildOptions& options,
                                            select::CandidateBlocklist blocklist) {
   Ledger unheard;
   const size_t refused = blocklist.count();
   const auto dropped = [] {
     return error(FE_EUNSUPPORTED, "FE-K22", "a provider could not compile it, and is left out");
   };
-  runtime::Builder builder(schedule, devices, placement, {}, options, blocklist, unheard);
+  link::Builder builder(schedule, devices, placement, {}, options, blocklist, unheard);
   FE_CHECK(builder.select());
   FE_CHECK(builder.emit());
   if (blocklist.count() != refused) return dropped();

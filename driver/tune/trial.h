@@ -16,7 +16,7 @@ class Trial {
   static Result<std::unique_ptr<Trial>> make(const schedule::Schedule& schedule,
                                              const runtime::Devices& devices,
                                              const select::Placement& placement,
-                                             const runtime::BuildOptions& options,
+                                             const link::BuildOptions& options,
                                              select::CandidateBlocklist blocklist);
 
   /// Runs for about this many seconds: once to warm up, then at least three times. Returns the least time of

@@ -53,7 +53,7 @@ struct Question {
 
 class Tuner {
  public:
-  Tuner(const Subject& subject, const Options& options, const runtime::BuildOptions& build,
+  Tuner(const Subject& subject, const Options& options, const link::BuildOptions& build,
         plugin::CostModels& costs, const select::CandidateBlocklist& blocklist, Decisions& decisions,
         Ledger& ledger)
       : subject_(subject),
@@ -202,7 +202,7 @@ class Tuner {
     for (const auto& compiler : device.generators()) {
       if (blocklist_.has_dropped(compiler)) continue;
       std::string declined;
-      const auto proposals = runtime::propose_whole(compiler, kernel, declined);
+      const auto proposals = select::propose_whole(compiler, kernel, declined);
       // Selection will drop the provider and report it.
       if (!proposals && compiler.plugin->on_error == plugin::OnError::skip) continue;
       if (!proposals) return at(question.subject, proposals.error());
@@ -348,7 +348,7 @@ class Tuner {
 
   const Subject& subject_;
   const Options& options_;
-  runtime::BuildOptions build_;
+  link::BuildOptions build_;
   plugin::CostModels& costs_;
   const select::CandidateBlocklist& blocklist_;
   Decisions& decisions_;
@@ -361,7 +361,7 @@ class Tuner {
 
 }  // namespace
 
-Result<void> measure(const Subject& subject, const Options& options, const runtime::BuildOptions& build,
+Result<void> measure(const Subject& subject, const Options& options, const link::BuildOptions& build,
                      plugin::CostModels& costs, const select::CandidateBlocklist& blocklist,
                      Decisions& decisions, Ledger& ledger) {
   return Tuner(subject, options, build, costs, blocklist, decisions, ledger).run();

@@ -17,7 +17,7 @@ namespace ferrite::core::tune {
 ///
 /// `build`: the options for compiling trials. Errors are those of asking providers; FE-T44 where the device
 /// cannot run code that was compiled for it.
-Result<void> measure(const Subject& subject, const Options& options, const runtime::BuildOptions& build,
+Result<void> measure(const Subject& subject, const Options& options, const link::BuildOptions& build,
                      plugin::CostModels& costs, const select::CandidateBlocklist& blocklist,
                      Decisions& decisions, Ledger& ledger);
 

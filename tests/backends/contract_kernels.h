@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "ferrite/analysis/loop_check.hpp"
-#include "ferrite/emitter/contract.h"
+#include "ferrite/emitter/gemm.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/machine.h"
 #include "kernel_builder.h"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "ferrite/emitter/contract.h"
+#include "ferrite/emitter/gemm.h"
 #include "ferrite/loop.hpp"
 #include "kernel_builder.h"
 

@@ -233,7 +233,7 @@ Verdict check_repeatable(const runtime::Devices& devices) {
       Ledger ledger;
       select::CandidateBlocklist none;
       const auto placement = select::place(schedule, devices, none, ledger);
-      runtime::Builder builder(schedule, devices, placement, {}, {1, 1, false}, none, ledger);
+      link::Builder builder(schedule, devices, placement, {}, {1, 1, false}, none, ledger);
       auto selected = builder.select();
       declined = declined || !selected;
       if (!selected) break;

@@ -199,13 +199,13 @@ std::optional<TakenKernel> take(const runtime::Compiler& compiler, loop::Kernel 
   if (!flat) return {};
   result.proposed = std::move(flat->bytes);
   std::string declined;
-  const auto proposals = runtime::propose(compiler, result.proposed, kernel.statements.size(), declined);
+  const auto proposals = select::propose(compiler, result.proposed, kernel.statements.size(), declined);
   if (!proposals) return {};
   for (const auto& proposal : *proposals) {
     if (proposal.covered < kernel.statements.size()) continue;
     result.candidate = proposal.id;
     for (const auto& layout : proposal.layouts)
-      if (!runtime::lay_out(kernel, layout)) return {};
+      if (!select::lay_out(kernel, layout)) return {};
     flat = kernel::flatten(kernel);
     if (!flat) return {};
     result.compiled = std::move(flat->bytes);

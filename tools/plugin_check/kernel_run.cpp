@@ -169,13 +169,13 @@ Result<CaseResult> run_case(const KernelCase& kernel, const runtime::Devices& de
   Ledger ledger;
   select::CandidateBlocklist none;
   const auto placement = select::place(schedule, devices, none, ledger);
-  runtime::BuildOptions options;
+  link::BuildOptions options;
   options.threads = options.jobs = 1;
   options.red_zones = true;
-  runtime::Builder builder(schedule, devices, placement, {}, options, none, ledger);
+  link::Builder builder(schedule, devices, placement, {}, options, none, ledger);
   CaseResult result;
-  for (auto step : {+[](runtime::Builder& b) { return b.select(); },
-                    +[](runtime::Builder& b) {
+  for (auto step : {+[](link::Builder& b) { return b.select(); },
+                    +[](link::Builder& b) {
                       auto done = b.emit();
                       if (done) done = b.load();
                       if (done) b.plan();

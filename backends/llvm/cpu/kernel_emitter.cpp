@@ -13,7 +13,7 @@
 #include "backends/llvm/cpu/nest/nest_emitter.h"
 #include "backends/llvm/cpu/nest/rows.h"
 #include "ferrite/analysis/loop_check.hpp"
-#include "ferrite/emitter/contract.h"
+#include "ferrite/emitter/gemm.h"
 #include "ferrite/error.hpp"
 
 namespace ferrite::emitter {

@@ -9,7 +9,7 @@
 
 #include "core/schedule/alignment.h"
 #include "core/schedule/fusion/advisor.h"
-#include "core/schedule/fusion/attention_products.h"
+#include "core/schedule/fusion/fused_gemm_chain.h"
 #include "core/schedule/fusion/fused_softmax.h"
 #include "core/schedule/fusion/fusion_costs.h"
 #include "core/schedule/fusion/groups.h"

@@ -118,10 +118,10 @@ TEST_F(Peers, CopyWithoutTheHost) {
   runtime::Executable program;
   open_devices(program);
   set_ports(program, 1);
-  runtime::ArenaNeeds needs;
+  link::ArenaNeeds needs;
   needs.keep(0, bytes, 0);
-  const std::vector<runtime::ArenaPlan> arenas(3, runtime::ArenaPlan(needs, 256, bytes));
-  runtime::Transfers transfers(program, arenas);
+  const std::vector<link::ArenaPlan> arenas(3, link::ArenaPlan(needs, 256, bytes));
+  link::Transfers transfers(program, arenas);
   const auto home = arena(2);
   // The first device has made it, the second one reads it: nothing is brought home between.
   const auto input = port(BufferSlot::Kind::input, 0, 2), output = port(BufferSlot::Kind::output, 0, 2);

@@ -17,12 +17,12 @@ namespace ferrite::core::plugin_check {
 namespace {
 
 TEST(KeepApart, NoTwoPlacesTouch) {
-  runtime::ArenaNeeds needs;
+  link::ArenaNeeds needs;
   needs.keep(7, 100, 0);
   needs.keep(3, 4096, 1);
   needs.keep(5, 0, 2);
   needs.workspaces = {{1000, 0, 0}, {50, 2, 2}};
-  runtime::ArenaPlan plan(needs, 128, INT64_MAX);
+  link::ArenaPlan plan(needs, 128, INT64_MAX);
   plan.keep_apart();
   const auto parts = plan.parts();
   ASSERT_EQ(parts.size(), 4u);

@@ -5,7 +5,7 @@
 #include "backends/llvm/cpu/gemm/statement_values.h"
 #include "backends/llvm/cpu/gemm/tile_sizes.h"
 #include "backends/llvm/cpu/gemm/winograd.h"
-#include "ferrite/emitter/contract.h"
+#include "ferrite/emitter/gemm.h"
 
 namespace ferrite::emitter {
 namespace {

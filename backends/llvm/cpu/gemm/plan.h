@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "ferrite/emitter/contract.h"
+#include "ferrite/emitter/gemm.h"
 #include "ferrite/emitter/target.h"
 #include "ferrite/loop.hpp"
 

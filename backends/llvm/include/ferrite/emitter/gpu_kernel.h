@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ferrite/emitter/contract.h"
+#include "ferrite/emitter/gemm.h"
 #include "ferrite/emitter/target.h"
 #include "ferrite/loop.hpp"
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "ferrite/emitter/contract.h"
+#include "ferrite/emitter/gemm.h"
 #include "ferrite/emitter/target.h"
 #include "ferrite/loop.hpp"
 

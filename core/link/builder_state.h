@@ -18,13 +18,15 @@
 #include "core/link/transfers.h"
 #include "runtime/pool.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::link {
+
+using namespace ferrite::core::runtime;
 using loop::BufferId;
 using schedule::Schedule;
 
-class Builder::Steps {
+class Builder::State {
  public:
-  Steps(const Schedule& schedule, const Devices& devices, const select::Placement& placement,
+  State(const Schedule& schedule, const Devices& devices, const select::Placement& placement,
         const std::vector<select::Region>& regions, const BuildOptions& options,
         select::CandidateBlocklist& blocklist, Ledger& ledger)
       : schedule_(schedule),
@@ -177,4 +179,4 @@ class Builder::Steps {
   std::vector<std::string> code_;  // by unit: the provider's listing
 };
 
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::link

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "core/schedule/fusion/attention_products.h"
+#include "core/schedule/fusion/fused_gemm_chain.h"
 
 #include <algorithm>
 #include <utility>
