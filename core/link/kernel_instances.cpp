@@ -114,7 +114,7 @@ Result<KernelInstances::Offer> KernelInstances::best_offer(const KernelInstance&
     }
     std::string declined;
     const size_t statements = form->group.kernel.statements.size();
-    auto proposals = propose(compiler, form->bytes, statements, declined);
+    auto proposals = select::propose(compiler, form->bytes, statements, declined);
     if (!proposals && blocklist_.forgive(compiler, proposals.error(), ledger_)) {
       decline(fmt::format("provider '{}': {}", compiler.id, proposals.error().text));
       continue;
