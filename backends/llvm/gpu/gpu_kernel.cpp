@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Chooses how a kernel runs on the grid. Points of the shared loops become threads if each has little work;
-// otherwise they become blocks, whose threads divide the work.
+// Emits a GPU kernel. emit_gpu_kernel() tries the templates in order: attention, GEMM, reductions of rows and
+// of columns, transposition, scan. Any other kernel runs as plain loops: points of the shared loops become
+// threads if each has little work; otherwise they become blocks, whose threads divide the work.
 #include "ferrite/emitter/gpu_kernel.h"
 
 #include <llvm/IR/DerivedTypes.h>
@@ -98,18 +99,18 @@ std::optional<BlockScanPlan> scan_of(const Target& target, loop::Kernel& kernel)
 }
 
 LaunchGeometry launch_geometry_of(const GpuMachine& machine, loop::Kernel& kernel) {
-  LaunchGeometry layout;
+  LaunchGeometry geometry;
   const bool ordered = needs_order(machine, kernel);
   if (ordered) order_scatter(kernel);
   const auto& first = kernel.statements[0].vars;
-  layout.points = product(std::span(first).first(kernel.shared));
+  geometry.points = product(std::span(first).first(kernel.shared));
   int64_t most = 1;
   bool alone = true;
   for (const auto& statement : kernel.statements) {
     const int64_t rest = std::max<int64_t>(1, product(std::span(statement.vars).subspan(kernel.shared)));
     most = std::max(most, rest);
     if (rest > few_elements)
-      alone = alone && kernel.shared > 0 && layout.points >= many_threads &&
+      alone = alone && kernel.shared > 0 && geometry.points >= many_threads &&
               walks_side_by_side(kernel, statement, statement.vars[kernel.shared - 1]);
     // A carried value belongs to a single thread.
     if (statement.has(VarKind::serial)) alone = alone && kernel.statements.size() == 1;
@@ -117,29 +118,29 @@ LaunchGeometry launch_geometry_of(const GpuMachine& machine, loop::Kernel& kerne
   const bool serial = kernel.statements.size() == 1 && kernel.statements[0].has(VarKind::serial);
   for (const auto& buffer : kernel.buffers)
     if (buffer.kind == FE_BUFFER_LOCAL && buffer.extent() > most_registers) alone = false;
-  layout.by_points = alone || serial || ordered;
-  const auto wanted = layout.by_points ? layout.points : (most + 3) / 4;
-  layout.threads = static_cast<unsigned>(std::clamp<int64_t>(
+  geometry.by_points = alone || serial || ordered;
+  const auto wanted = geometry.by_points ? geometry.points : (most + 3) / 4;
+  geometry.threads = static_cast<unsigned>(std::clamp<int64_t>(
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, wanted)))), machine.warp,
       machine.threads));
-  return layout;
+  return geometry;
 }
 
 class GpuKernelEmitter {
  public:
-  GpuKernelEmitter(KernelContext& context, const LaunchGeometry& layout)
+  GpuKernelEmitter(KernelContext& context, const LaunchGeometry& geometry)
       : context_(context),
         block_(context),
-        layout_(layout),
+        geometry_(geometry),
         thread_(block_.thread()),
-        reduction_(context, block_, layout.threads) {
+        reduction_(context, block_, geometry.threads) {
     for (size_t b = 0; b < context.kernel.buffers.size(); ++b) {
       const auto& buffer = context.kernel.buffers[b];
       if (buffer.kind != FE_BUFFER_LOCAL) continue;
       auto* type = context.storage_type(buffer.dtype);
       const auto extent = std::max<int64_t>(1, buffer.extent());
       context.move_base(static_cast<loop::BufferId>(b),
-                        layout.by_points
+                        geometry.by_points
                             ? context.slot(llvm::ArrayType::get(type, static_cast<uint64_t>(extent)), "local")
                             : block_.shared(type, extent));
     }
@@ -148,27 +149,27 @@ class GpuKernelEmitter {
   int64_t emit() {
     auto& builder = context_.builder;
     const auto& kernel = context_.kernel;
-    if (layout_.points == 0) return 0;
-    if (!layout_.by_points) {
+    if (geometry_.points == 0) return 0;
+    if (!geometry_.by_points) {
       const auto values = context_.coordinates(shared_vars(kernel.statements[0]), block_.number());
       for (const auto& statement : kernel.statements) {
         by_block(statement, values);
         block_.barrier();
       }
-      return layout_.points;
+      return geometry_.points;
     }
     if (kernel.statements.size() == 1)
       if (const auto plan = vectors_of(kernel.statements[0])) return by_vectors(*plan);
     auto* flat =
-        builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(layout_.threads)), thread_);
-    context_.when(builder.CreateICmpSLT(flat, context_.i64(layout_.points)), "point", [&] {
+        builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(geometry_.threads)), thread_);
+    context_.when(builder.CreateICmpSLT(flat, context_.i64(geometry_.points)), "point", [&] {
       const auto values = context_.coordinates(shared_vars(kernel.statements[0]), flat);
       for (const auto& statement : kernel.statements) {
         const auto plan = plan_of(statement, kernel.shared);
         StatementEmitter(context_, plan, false).emit(point_at(statement, values), 0, {});
       }
     });
-    return (layout_.points + layout_.threads - 1) / layout_.threads;
+    return (geometry_.points + geometry_.threads - 1) / geometry_.threads;
   }
 
   ThreadBlock& block() { return block_; }
@@ -244,7 +245,7 @@ class GpuKernelEmitter {
     vars.back().extent = (extent + plan.lanes - 1) / plan.lanes;
     const int64_t count = product(vars);
     auto* flat =
-        builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(layout_.threads)), thread_);
+        builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(geometry_.threads)), thread_);
     context_.when(builder.CreateICmpSLT(flat, context_.i64(count)), "vector", [&] {
       auto values = context_.coordinates(vars, flat);
       values.back() = builder.CreateNSWMul(values.back(), context_.i64(plan.lanes));
@@ -261,12 +262,12 @@ class GpuKernelEmitter {
         body.store(body.finish_stores());
       });
     });
-    return (count + layout_.threads - 1) / layout_.threads;
+    return (count + geometry_.threads - 1) / geometry_.threads;
   }
 
   /// Calls `body(k)` for each k < count, distributed over the threads.
   void divide(int64_t count, const llvm::Twine& name, const std::function<void(llvm::Value*)>& body) {
-    block_.divide(count, layout_.threads, name, body);
+    block_.divide(count, geometry_.threads, name, body);
   }
 
   // One thread per point if there are enough points or few elements to reduce; else all threads reduce each
@@ -281,7 +282,7 @@ class GpuKernelEmitter {
       for (size_t k = 0; k < rest.size(); ++k) at.set(rest[k].symbol, coordinates[k]);
       return at;
     };
-    if (statement.has(VarKind::serial) || statement.reductions.empty() || points * 4 > layout_.threads ||
+    if (statement.has(VarKind::serial) || statement.reductions.empty() || points * 4 > geometry_.threads ||
         elements <= few_elements) {
       const auto plan = plan_of(statement, parallel);
       StatementEmitter emitter(context_, plan, false);
@@ -309,7 +310,7 @@ class GpuKernelEmitter {
       for (auto& state : states) state.take(nullptr);
       body.store(body.element_stores());
     };
-    const int64_t count = product(vars), round = layout_.threads, rounds = reads_at_once(statement);
+    const int64_t count = product(vars), round = geometry_.threads, rounds = reads_at_once(statement);
     const int64_t together = rounds == 1 ? 0 : count / (round * rounds) * (round * rounds);
     if (together > 0)
       context_.loop(thread_, context_.i64(together), round * rounds, "rounds", [&](llvm::Value* flat) {
@@ -327,7 +328,7 @@ class GpuKernelEmitter {
 
   KernelContext& context_;
   ThreadBlock block_;
-  const LaunchGeometry layout_;
+  const LaunchGeometry geometry_;
   llvm::Value* thread_;
   BlockReduction reduction_;
 };
@@ -362,25 +363,27 @@ GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& tar
   llvm::Triple triple(target.triple);
   result.module->setDataLayout(triple.computeDataLayout());
   result.module->setTargetTriple(triple);
-  std::optional<GpuGemmPlan> contract;
-  const auto softmax = plan_gpu_attention(target, kernel);
-  if (!softmax && kernel.statements[0].kind == FE_STATEMENT_CONTRACT)
-    contract = plan_gpu_gemm(target, kernel, option);
+  std::optional<GpuGemmPlan> gemm;
+  const auto attention = plan_gpu_attention(target, kernel);
+  if (!attention && kernel.statements[0].kind == FE_STATEMENT_CONTRACT)
+    gemm = plan_gpu_gemm(target, kernel, option);
   // Contractions without a plan are emitted as sums of products.
   for (auto& statement : kernel.statements)
-    if (!softmax && !contract && statement.kind == FE_STATEMENT_CONTRACT) {
+    if (!attention && !gemm && statement.kind == FE_STATEMENT_CONTRACT) {
       statement.contract_a = statement.contract_b = loop::none;
       statement.contract_kind = FE_CONTRACT_GENERIC;
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
-  // Try the specialised schedules in this order; launch_geometry_of() handles the remaining kernels.
-  const auto rows = softmax || contract ? std::nullopt : plan_row_reduction(target, kernel);
-  const auto columns = softmax || contract || rows ? std::nullopt : plan_column_reduction(target, kernel);
-  const auto tiles = softmax || contract || rows || columns ? std::nullopt : plan_transpose_tiles(kernel);
-  const auto scan = softmax || contract || rows || columns || tiles ? std::nullopt : scan_of(target, kernel);
-  const auto layout = softmax || contract || rows || columns || tiles || scan
-                          ? LaunchGeometry()
-                          : launch_geometry_of(*target.grid, kernel);
+  // Try the templates in this order; launch_geometry_of() handles the remaining kernels.
+  const auto rows = attention || gemm ? std::nullopt : plan_row_reduction(target, kernel);
+  const auto columns = attention || gemm || rows ? std::nullopt : plan_column_reduction(target, kernel);
+  const auto transposition =
+      attention || gemm || rows || columns ? std::nullopt : plan_transpose_tiles(kernel);
+  const auto scan =
+      attention || gemm || rows || columns || transposition ? std::nullopt : scan_of(target, kernel);
+  const auto geometry = attention || gemm || rows || columns || transposition || scan
+                            ? LaunchGeometry()
+                            : launch_geometry_of(*target.grid, kernel);
   KernelContext context(*result.module, target, kernel, entry);
   const auto finish = [&](ThreadBlock& block, int64_t blocks, unsigned threads) {
     context.builder.CreateRetVoid();
@@ -389,14 +392,14 @@ GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& tar
     result.shared_bytes = block.shared_bytes();
     result.dynamic_bytes = block.finish_shared();
   };
-  if (softmax) {
+  if (attention) {
     ThreadBlock block(context);
-    emit_gpu_attention(context, block, *softmax);
-    finish(block, softmax->blocks(), softmax->threads(*target.grid));
-  } else if (contract) {
+    emit_gpu_attention(context, block, *attention);
+    finish(block, attention->blocks(), attention->threads(*target.grid));
+  } else if (gemm) {
     ThreadBlock block(context);
-    emit_gpu_gemm(context, block, *contract);
-    finish(block, contract->blocks(), contract->threads);
+    emit_gpu_gemm(context, block, *gemm);
+    finish(block, gemm->blocks(), gemm->threads);
   } else if (rows) {
     ThreadBlock block(context);
     emit_row_reduction(context, block, *rows);
@@ -405,18 +408,18 @@ GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& tar
     ThreadBlock block(context);
     emit_column_reduction(context, block, *columns);
     finish(block, columns->blocks, columns->threads());
-  } else if (tiles) {
+  } else if (transposition) {
     ThreadBlock block(context);
-    emit_transpose_tiles(context, block, *tiles);
-    finish(block, tiles->blocks, transpose_tile_threads);
+    emit_transpose_tiles(context, block, *transposition);
+    finish(block, transposition->blocks, transpose_tile_threads);
   } else if (scan) {
     ThreadBlock block(context);
     emit_block_scan(context, block, *scan);
     finish(block, scan->points, scan->threads);
   } else {
-    GpuKernelEmitter emitter(context, layout);
+    GpuKernelEmitter emitter(context, geometry);
     const int64_t blocks = emitter.emit();
-    finish(emitter.block(), blocks, layout.threads);
+    finish(emitter.block(), blocks, geometry.threads);
   }
   if (result.shared_bytes > target.grid->shared_bytes)
     decline("a block would need " + std::to_string(result.shared_bytes) + " bytes of shared memory");
