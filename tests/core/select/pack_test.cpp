@@ -9,7 +9,7 @@
 
 #include "core/ir/loop/interpreter.h"
 
-namespace ferrite::core::runtime {
+namespace ferrite::core::select {
 namespace {
 
 /// Symbol `number`.
@@ -95,4 +95,4 @@ TEST(Pack, SumsAreOfFloats) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::runtime
+}  // namespace ferrite::core::select
