@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/wording.h"
 #include "core/session.h"
 #include "core/trust/check_passes.h"
 
@@ -38,9 +39,6 @@ int report(const Error& error);
 /// Checks of an option's value: empty text where it is well, as CLI11 wants them.
 std::string not_empty(const std::string& value);
 std::string whole_number(const std::string& value);  ///< 0 to 2^64 - 1, in digits
-
-/// Bytes as people read them: "4.2 KiB", "1.5 MiB".
-std::string size_text(uint64_t bytes);
 
 /// Which plugins are loaded: every command that needs a session has these.
 struct PipelineOptions {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/schedule/schedule.h"
+#include "core/support/split.h"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -71,8 +72,12 @@ std::string model_name(const ProgramBuffer& buffer) {
 std::string origin_names(const ProgramStatement& statement) {
   std::string text;
   for (const auto& origin : statement.origins) {
-    if (!text.empty()) text += ", ";
-    text += origin.names.empty() ? origin.op : origin.names;
+    // A node that stands for several has their names with bare commas between them.
+    for (auto name : split(origin.names.empty() ? origin.op : origin.names, ',')) {
+      while (name.starts_with(' ')) name.remove_prefix(1);
+      if (!text.empty()) text += ", ";
+      text += name;
+    }
   }
   return text.empty() ? "?" : text;
 }
