@@ -71,6 +71,7 @@ std::string score_text(const core::LedgerRecord& record) {
   if (record.score == 0 || is_run(record)) return {};
   if (record.kind == "pass") return time_text(record.score * 1e-3);
   if (record.kind == "rule") return counted(static_cast<uint64_t>(record.score), "time");
+  if (record.kind == "placement") return counted(static_cast<uint64_t>(record.score), "copy", "copies");
   if (record.kind == "record") return counted(static_cast<uint64_t>(record.score), "launch", "launches");
   if (record.kind == "parts") return count_text(record.score) + " points";
   for (const std::string_view costs : {"candidate", "select", "claim"})

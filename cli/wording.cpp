@@ -39,6 +39,13 @@ std::string time_text(double seconds) {
   return fmt::format("{:.2f} s", seconds);
 }
 
+std::string range_text(double low, double high) {
+  const auto from = time_text(low), to = time_text(high);
+  const auto unit_of = [](std::string_view text) { return text.substr(text.find(' ')); };
+  return unit_of(from) == unit_of(to) ? fmt::format("{} to {}", from.substr(0, from.find(' ')), to)
+                                      : fmt::format("{} to {}", from, to);
+}
+
 std::string size_text(uint64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
   auto size = static_cast<double>(bytes);
@@ -94,6 +101,10 @@ std::string shortened_names(std::string_view list, size_t columns) {
     text += fmt::format("{}{}", k > 0 ? ", " : "", names[k]);
   }
   return text;
+}
+
+std::string shortened_end(std::string_view text, size_t columns) {
+  return columns_of(text) <= columns ? std::string(text) : fmt::format("{}...", first_of(text, columns - 3));
 }
 
 std::string wrapped(std::string_view text, size_t columns, size_t indent) {

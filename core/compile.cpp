@@ -107,6 +107,7 @@ class StageWatch {
   void begin(std::string_view stage) {
     if (!observation_) return;
     end();
+    if (stage == "pre_grad") keep_view("import");
     stage_ = {std::string(stage), 0, sizes(), {}, {}};
     start_ = Clock::now();
     open_ = true;
@@ -117,6 +118,7 @@ class StageWatch {
     const auto now = Clock::now();
     stage_.milliseconds = milliseconds_between(start_, now);
     stage_.after = sizes();
+    if (stage_.name == "post_grad_post" || stage_.name == "link") keep_view(stage_.name);
     if (observation_->texts) {
       auto text = compilation_.text();
       if (text != text_) stage_.text = text_ = std::move(text);
@@ -133,6 +135,14 @@ class StageWatch {
   }
 
  private:
+  void keep_view(std::string_view stage) {
+    if (!observation_->graphs) return;
+    auto& views = observation_->views;
+    views.push_back(compilation_.schedule ? observe::view_of(*compilation_.schedule)
+                                          : observe::view_of(compilation_.graph));
+    views.back().stage = stage;
+  }
+
   observe::Sizes sizes() const {
     observe::Sizes sizes;
     if (compilation_.schedule) {

@@ -22,7 +22,7 @@ struct Facts {
       0;  ///< of all buffers that other kernels see; one that is read and written counts twice
   int64_t moved_bytes = 0;  ///< the part of that which its loops can reach at most
   double operations =
-      0;  ///< of scalar primitives, as often as they have to be done; a contraction's product and sum are two
+      0;  ///< of scalar primitives, as often as the algorithm does them; a contraction's product and sum are two
 };
 
 Facts facts_of(const loop::Kernel& kernel);

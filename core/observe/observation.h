@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/observe/facts.h"
+#include "core/observe/graph_view.h"
 #include "core/tune/decisions.h"
 
 namespace ferrite::core::observe {
@@ -71,7 +72,9 @@ class Observation {
  public:
   bool texts = false;       ///< keep the text of each stage
   bool statements = false;  ///< keep what fusion begins with
+  bool graphs = false;  ///< keep what a picture shows: the graph at import, after the passes, the schedule
   std::vector<Stage> stages;
+  std::vector<GraphView> views;         ///< where they are wanted
   std::vector<Statement> unfused;       ///< where they are wanted
   std::vector<Kernel> kernels;          ///< by their number in the executable, packing kernels included
   std::vector<tune::Taken> selections;  ///< which candidate each distinct kernel got

@@ -43,8 +43,8 @@ std::string FusionCosts::dearer(const FusionPair& edge, const Group& first, cons
   const int64_t apart = moved_bytes(first, second), together = moved_bytes(first, second, shared);
   const bool small = !edge.reads && work(first) + work(second) <= limits_.target.small_work();
   if (edge.reads ? together >= apart : together > apart && !small)
-    return fmt::format("{} bytes together, {} apart; those that no inner loop walks count {} times", together,
-                       apart, limits_.target.uncoalesced);
+    return fmt::format("{} bytes together, {} bytes apart; those that no inner loop walks count {} times",
+                       together, apart, limits_.target.uncoalesced);
   return {};
 }
 

@@ -270,6 +270,22 @@ graph @rows(%x: f32[64,48]) -> (%y "y") {
         self.assertEqual(work["cast, mul, dequantised"], 2 * 256 * 512 * 256 + 2 * 256 * 512)
         self.assertEqual(work["max"], 16 * 56 * 56 * 9)
 
+    def test_operations_of_a_winograd_convolution(self):
+        """Tiles of 2 x 2 results: 16 products and sums of each channel in place of 36, 32 and 24 additions on the way in and out."""
+        weights = ", ".join(str(k % 7 - 3) for k in range(32 * 32 * 9))
+        (self.folder / "conv.fe").write_text(f"""ferrite graph 0
+graph @conv(%x: f32[1,32,29,28]) -> (%y "y") {{
+  #w = data f32[32,32,3,3] {{{weights}}}
+  %y = conv(%x, #w) {{pads_low = [1, 1], pads_high = [1, 1]}} from "conv"
+}}
+""")
+        self.metrics("kernel", "explain", "conv.fe")
+        (row,) = [row for row in self.rows("kernel") if row["launches"] == "1"]
+        if not row["candidate"].endswith(".winograd"):
+            self.skipTest(f"this machine takes {row['candidate']}")
+        tiles = 15 * 14
+        self.assertEqual(int(row["operations"]), tiles * (2 * 16 * 32 * 32 + 32 * 32 + 24 * 32))
+
     def test_atomic_adds_and_what_is_changed_in_place(self):
         self.metrics("kernel", "explain", "scatter.fe")
         (row,) = [row for row in self.rows("kernel") if row["atomics"] != "0"]
