@@ -88,10 +88,11 @@ std::string changes_of(const core::observe::Sizes& before, const core::observe::
 
 std::string stages(const Seen& seen) {
   std::string text =
-      "<h2 id=\"stages\">Stages</h2>\n<p>The model's way from graph to kernels: how large the program was "
-      "after each stage, "
-      "which operations came and went, and the program as text where the stage changed it. Times are those "
-      "of the compilation for this page: emit has the listings of code in it.</p>\n"
+      "<h2 id=\"stages\">Stages</h2>\n<p>The way of the model from graph to kernels: the size of the program "
+      "after "
+      "each stage, the operations that were added and removed, and the program as text where the stage "
+      "changed "
+      "it. Times are those of the compilation for this page: emit includes the listings of code.</p>\n"
       "<div class=\"wide\"><table><thead><tr><th>stage</th><th class=\"n\">time</th><th "
       "class=\"n\">nodes</th>"
       "<th class=\"n\">statements</th><th class=\"n\">groups</th><th>changes</th></tr></thead>\n<tbody>\n";
@@ -137,8 +138,8 @@ std::string fusion(const Seen& seen) {
   if (sums.empty())
     return text + "<p class=\"note\">No two statements share a buffer, or fusion is off.</p>\n";
   text +=
-      "<div class=\"wide\"><table><thead><tr><th>outcome</th><th>why</th><th class=\"n\">pairs</th>"
-      "<th class=\"n\">shared</th><th>which</th></tr></thead>\n<tbody>\n";
+      "<div class=\"wide\"><table><thead><tr><th>outcome</th><th>reason</th><th class=\"n\">pairs</th>"
+      "<th class=\"n\">shared</th><th>list</th></tr></thead>\n<tbody>\n";
   for (const auto& [key, sum] : sums)
     text += fmt::format(
         "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
@@ -150,18 +151,18 @@ std::string fusion(const Seen& seen) {
 
 std::string memory(const Seen& seen) {
   std::string text = fmt::format(
-      "<h2 id=\"memory\">Memory</h2>\n<p>What lives between kernels shares one arena of {}: each rectangle "
-      "is a buffer, from "
-      "the launch that writes it to the last one that reads it. Grey is where workers keep what they work "
-      "on, {} "
-      "of it. Without reuse all would be {}{}. Inputs, outputs and "
-      "weights have memory of their own.</p>\n",
+      "<h2 id=\"memory\">Memory</h2>\n<p>Buffers between kernels share one arena of {}: each rectangle is a "
+      "buffer, from the launch that writes it to the last one that reads it. Grey rectangles are workspaces, "
+      "{} "
+      "of it. Without reuse all buffers would take {}{}. Inputs, outputs and weights have memory of their "
+      "own.</p>\n",
       bytes_text(seen.observation.arena_bytes), bytes_text(seen.observation.workspace_bytes),
       bytes_text(seen.observation.buffer_bytes),
       seen.observation.op_by_op_bytes
           ? fmt::format("; results of a kernel for each op, {}", bytes_text(*seen.observation.op_by_op_bytes))
           : std::string());
-  if (seen.observation.memory.empty()) return text + "<p class=\"note\">Nothing lives between kernels.</p>\n";
+  if (seen.observation.memory.empty())
+    return text + "<p class=\"note\">No buffer lives between kernels.</p>\n";
   return text + html::memory_map(seen.observation);
 }
 

@@ -123,15 +123,18 @@ std::string capital(std::string text) {
   return text;
 }
 
-/// The middle of the first layer, where a reader begins.
+/// Where a reader begins: the box of the first layer that is nearest to where most boxes are.
 double first_x(const Drawing& drawing) {
-  double left = drawing.width, right = 0;
-  for (const auto& box : drawing.boxes) {
-    if (box.layer != 0) continue;
-    left = std::min(left, box.x);
-    right = std::max(right, box.x + box.width);
-  }
-  return (left + right) / 2;
+  std::vector<double> middles;
+  for (const auto& box : drawing.boxes) middles.push_back(box.x + box.width / 2);
+  auto sorted = middles;
+  std::ranges::sort(sorted);
+  const double most = sorted[sorted.size() / 2];
+  double nearest = -drawing.width;
+  for (size_t b = 0; b < middles.size(); ++b)
+    if (drawing.boxes[b].layer == 0 && std::abs(middles[b] - most) < std::abs(nearest - most))
+      nearest = middles[b];
+  return nearest;
 }
 
 std::string picture(const GraphView& view, std::string_view noun, const KernelTimes& kernels) {

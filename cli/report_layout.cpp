@@ -2,8 +2,8 @@
 #include "cli/report_layout.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
-#include <numeric>
 
 namespace ferrite::cli {
 namespace {
@@ -160,15 +160,18 @@ class Layers {
     for (size_t i = 0; i < items_.size(); ++i) items_[i].x = x[i];
   }
 
-  /// Where neighbours pull an item: a box hardly by the points of long edges, or it would leave its row for each of them.
+  /// Where neighbours pull an item. A box follows boxes on a way through the program before those that begin or end there, and
+  /// these before the points of long edges: side inputs would move it away from the box that it continues.
   double pulled(size_t item, const std::vector<size_t>& neighbours, const std::vector<double>& x) const {
-    double sum = 0, weights = 0;
-    for (const size_t i : neighbours) {
-      const double weight = (items_[item].box == no_box) == (items_[i].box == no_box) ? 1 : point_weight;
-      sum += weight * x[i];
-      weights += weight;
-    }
-    return weights > 0 ? sum / weights : x[item];
+    if (items_[item].box == no_box) return mean(neighbours, x, x[item]);
+    const auto is_box = [&](size_t i) { return items_[i].box != no_box; };
+    const auto goes_on = [&](size_t i) {
+      return is_box(i) && !items_[i].above.empty() && !items_[i].below.empty();
+    };
+    std::vector<size_t> through, boxes;
+    std::ranges::copy_if(neighbours, std::back_inserter(through), goes_on);
+    std::ranges::copy_if(neighbours, std::back_inserter(boxes), is_box);
+    return mean(!through.empty() ? through : !boxes.empty() ? boxes : neighbours, x, x[item]);
   }
 
   void arrange(const std::vector<size_t>& layer, const std::vector<double>& wanted,
