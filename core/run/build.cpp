@@ -11,6 +11,7 @@
 #include "core/observe/observation.h"
 #include "core/run/build_steps.h"
 #include "core/run/propose.h"
+#include "core/schedule/names.h"
 #include "core/text/lexer.h"
 #include "core/tune/decisions.h"
 
