@@ -126,11 +126,11 @@ def threads() -> str:
                 found = next(row for row in report["rows"] if row["row"] == model and row["threads"] == count)["engines"][engine]
                 cells.append(figures.significant(found["median_ms"]))
                 if found["median_ms"] > 2 * found["min_ms"]:
-                    notes.append(f"The fastest run of {figures.TITLES[engine]} for {MODEL_TITLES[model]} with {count} threads took "
-                                 f"{figures.significant(found['min_ms'])} ms.")  # fmt: skip
+                    notes.append(f"The times of {figures.TITLES[engine]} for {MODEL_TITLES[model]} with {count} threads vary: the median is "
+                                 f"{figures.significant(found['median_ms'])} ms, and the fastest run took {figures.significant(found['min_ms'])} ms.")  # fmt: skip
             rows.append([MODEL_TITLES[model], figures.TITLES[engine], *cells])
     machine = f"Median time of a run in ms by the number of threads, on {report['cores']} cores of an Intel Xeon (Emerald Rapids) with AMX"
-    intro = f"{machine}; {figures.TITLES['torch']} {report['versions']['torch']}."
+    intro = f"{machine}; {figures.TITLES['torch']} of that machine's PyTorch, {report['versions']['torch']}."
     head = ["model", "engine", *(f"{count} thread" + "s" * (count > 1) for count in counts)]
     return "\n\n".join([wrapped(intro), table(head, rows, 2), wrapped(" ".join([*notes, source(name, report)]))])
 
@@ -203,9 +203,9 @@ def gpu() -> str:
     main = max(states, key=lambda commit: len(states[commit]))
     others = "; ".join(f"`{commit}` {', '.join(names)}" for commit, names in states.items() if commit != main)
     intro = (
-        f"Median time of a run in ms on an {report['device']}, all tensors in its memory. PyTorch {report['torch'].split('+')[0]} runs in the "
+        f"Median time of a run in ms on an {report['device']}, all tensors in its memory. That machine's PyTorch, {report['torch'].split('+')[0]}, runs in the "
         "mode that is named, the fastest of those measured. `Ferrite` has cuBLASLt and cuDNN enabled, `own code` only its code "
-        "generator; an empty cell was not measured. `cold` is the time to compile in ms, without any cache, the driver's included."
+        "generator; rows without `own code` were only measured with the libraries. `cold` is the time to compile in ms, without any cache, the driver's included."
     )
     head = ["row", "Ferrite", "own code", "PyTorch", "PyTorch / Ferrite", "cold"]
     unmeasured = " ".join(f"`{mode}` was not measured for {', '.join(names)}." for mode, names in modes.items() if names)

@@ -53,7 +53,9 @@ constexpr Key timeout_key{
     .type = KeyType::integer,
     .absent = "no limit",
     .example = "500",
-    .doc = "how long the pass may take; checked whenever it reads or edits the graph, and when it returns",
+    .doc =
+        "how long the pass may take; checked whenever it reads or edits the graph, and when it returns. An "
+        "isolated plugin also has [a limit for each callback](isolation.md#errors)",
     .least = 1,
     .most = 86'400'000};
 constexpr Key expect_key{
@@ -71,7 +73,9 @@ constexpr Key process_keys[] = {
      .type = KeyType::integer,
      .absent = "10000",
      .example = "2000",
-     .doc = "how long each callback may take before the child is ended; its start has at least 10 seconds",
+     .doc =
+         "how long each callback may take before the child is ended; for a pass with a `timeout_ms` of its "
+         "own, the smaller of the two. The start has at least 10 seconds",
      .least = 1,
      .most = 86'400'000},
     {.name = "memory_mib",
@@ -157,10 +161,11 @@ constexpr Key pipeline_keys[] = {
      .type = KeyType::string,
      .absent = "none: `--device` names one",
      .example = "\"cpu:0\"",
-     .doc = "a runtime's id, with a number if wanted, several with commas between, or `\"interpreter\"`. The "
-            "built-in plugin of such a device needs no enabling. The default pipeline, which a manifest "
-            "extends unless "
-            "it says otherwise, names `\"cpu\"`"},
+     .doc =
+         "a runtime's id, with a number if wanted, several with commas between, or `\"interpreter\"`. The "
+         "built-in plugins of GPUs are enabled by naming their devices here; that of the CPU is enabled by "
+         "the default pipeline. The default pipeline, which a manifest extends unless it says otherwise, "
+         "names `\"cpu\"`"},
     {.name = "fuse",
      .type = KeyType::boolean,
      .absent = "true",
@@ -201,8 +206,8 @@ constexpr Key pipeline_keys[] = {
      .absent = "\"cached\"",
      .example = "\"30\"",
      .doc = "how the candidate of a kernel is chosen: `\"off\"` by cost, `\"cached\"` by earlier "
-            "measurements, else by cost; a number of seconds: like `\"cached\"`, but kernels without "
-            "measurements are measured, for at most that time"},
+            "measurements, else by cost; a number of seconds, in quotes like the two words: like "
+            "`\"cached\"`, but kernels without measurements are measured, for at most that time"},
     {.name = "validate_rules",
      .type = KeyType::string,
      .absent = "\"on\"",
@@ -265,7 +270,9 @@ constexpr Key manifest_top_keys[] = {
      .type = KeyType::string,
      .absent = "\"default\"",
      .example = "\"base.toml\"",
-     .doc = "`\"default\"`, `\"none\"`, or a manifest relative to this one; at most 16 deep"},
+     .doc =
+         "`\"default\"`; `\"none\"`: then this manifest has to enable every plugin, and to name a `device` "
+         "unless `--device` does; or a manifest relative to this one; at most 16 deep"},
     enable_key,
     disable_key,
     search_key,

@@ -17,11 +17,15 @@ Prints one line a violation; exit status 1 when there is any.
   length           README.md has at most 150 lines.
   coverage         command-line.md names what --help names, numerics.md the bounds that the tests hold the vector
                    math to.
+  names            In the pages that guide through the code, a name of C++ in backquotes occurs in the sources (as a
+                   word; `A::b` also as that text, or in a file that declares A), and so does the name of a file.
+                   A name has 6 characters or more and a capital or an underscore. CMakeLists.txt are sources, too.
 
 --bless prints what each command gave instead, for writing a page.
 """
 
 import argparse
+import functools
 import re
 import shutil
 import subprocess
@@ -36,6 +40,12 @@ FENCE = re.compile(r"^(`{3,})\s*(\w*)\s*$")
 COMMENT = re.compile(r"^<!--\s*(file|not run):\s*(.*?)\s*-->$")
 LINK = re.compile(r"""\[[^\]]*\]\(([^)\s]+)\)|^\[[^\]]+\]:\s+(\S+)|<(?:a|img)\s[^>]*(?:href|src)="([^"]+)\"""", re.MULTILINE)
 CODE = re.compile(r"(`+)(?:(?!\1).)+?\1", re.DOTALL)
+
+GUIDES = ("docs/contribute/read-the-code.md", "docs/architecture.md")  # the pages whose names of C++ are checked
+SOURCES = ("core", "runtime", "driver", "tools", "sdk", "plugins", "passes", "backends", "tests")
+SUFFIXES = (".h", ".hpp", ".cpp", ".c", ".def")
+NAME = re.compile(r"(?=[\w:]{6})\w*[A-Z_]\w*(?:::\w+)*|(?=[\w:]{6})\w+(?:::\w+)+")
+FILE = re.compile(r"[\w-]+\.(?:hpp|cpp|h|c|def)")
 
 
 @dataclass
@@ -272,6 +282,46 @@ def numerics_faults(text: str, root: Path) -> list[str]:
     return [f"there is no row '| {f} | {a} | {b} |'" for f, a, b in rows if f"| {f} | {a} | {b} |" not in text]
 
 
+class Code:
+    """The words of the sources, and the names of their files."""
+
+    def __init__(self, root: Path):
+        found = (path for folder in SOURCES for path in sorted((root / folder).rglob("*")))
+        self.files = [path for path in found if path.suffix in SUFFIXES or path.name == "CMakeLists.txt"]
+        self.names = {path.name for path in self.files}
+        self.texts = [path.read_text(encoding="utf-8", errors="replace") for path in self.files]
+        self.words = set(re.findall(r"\w+", "\n".join(self.texts)))
+
+    def has(self, name: str) -> bool:
+        """Whether a name or a qualified name occurs."""
+        parts = name.split("::")
+        if not self.words.issuperset(parts):
+            return False
+        if len(parts) == 1 or any(name in text for text in self.texts):
+            return True
+        declared = re.compile(rf"\b(?:class|struct|namespace|enum)\s+{parts[-2]}\b")
+        member = re.compile(rf"\b{parts[-1]}\b")
+        return any(declared.search(text) and member.search(text) for text in self.texts)
+
+
+@functools.cache
+def code_of(root: Path) -> Code:
+    return Code(root)
+
+
+def name_faults(text: str, root: Path) -> list[tuple[int, str]]:
+    """Names of C++ and of files in backquotes that the sources do not have."""
+    code = code_of(root)
+    faults = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in re.findall(r"`([^`]+)`", line):
+            if FILE.fullmatch(name) and name not in code.names:
+                faults.append((number, f"no file of the sources is called {name}"))
+            elif NAME.fullmatch(name) and not code.has(name):
+                faults.append((number, f"the sources have no name {name}"))
+    return faults
+
+
 def faults_of(page: Path, root: Path, build: Path, show: bool) -> list[tuple[int, str]]:
     """What is wrong with a page, each with its line."""
     text = page.read_text(encoding="utf-8")
@@ -286,6 +336,8 @@ def faults_of(page: Path, root: Path, build: Path, show: bool) -> list[tuple[int
             faults += excerpt_faults(block, root)
         elif block.language == "console" and not block.note:
             faults += console_faults(block, root, build, show)
+    if str(page.relative_to(root)) in GUIDES:
+        faults += name_faults(text, root)
     coverage = []
     if page.name == "command-line.md":
         coverage = command_line_faults(text, build / "bin" / "ferrite")

@@ -64,6 +64,29 @@ class Pages(unittest.TestCase):
     def test_width(self):
         self.assertTrue(self.faults("```\n" + "x" * 111 + "\n```\n"))
 
+    def test_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "core").mkdir()
+            (root / "core/steps.h").write_text("class Steps {\n  void run_all();\n};\n", encoding="utf-8")
+            (root / "core/CMakeLists.txt").write_text("add_library(ferrite_core)\n", encoding="utf-8")
+            (root / "docs").mkdir()
+            page = root / "docs/architecture.md"
+
+            def faults(text: str) -> list[str]:
+                page.write_text(text, encoding="utf-8")
+                return [fault for _, fault in check_docs.faults_of(page, root, root / "build", False)]
+
+            known = "`run_all`, `Steps::run_all`, `ferrite_core`, `steps.h`"
+            others = "`layout`, `B::c`, `a << B_`, `ferrite run MODEL`, `--only X_Y_Z`"
+            self.assertEqual(faults(f"{known}, {others}\n"), [])
+            self.assertEqual(faults("One.\n\n`run_each`\n"), ["the sources have no name run_each"])
+            self.assertTrue(faults("`Pages::run_all`\n"))
+            self.assertTrue(faults("`Steps::run_each`\n"))
+            self.assertTrue(faults("`pages.h`\n"))
+            page = root / "docs/other.md"
+            self.assertEqual(faults("`run_each`\n"), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -52,7 +52,8 @@ border-radius:6px;padding:.25rem .7rem;cursor:pointer}
 details{margin:.15rem 0}
 summary{cursor:pointer;color:var(--accent)}
 pre{margin:.4rem 0;padding:.6rem .8rem;max-height:28rem;overflow:auto;background:var(--card);
-border:1px solid var(--line);border-radius:6px;font:12px/1.45 ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}
+border:1px solid var(--line);border-radius:6px;
+font:12px/1.45 ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}
 figure{margin:.75rem 0;overflow-x:auto}
 svg{display:block;width:100%;min-width:34rem;height:auto}
 svg text{font-size:12px;fill:var(--soft)}

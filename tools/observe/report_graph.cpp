@@ -66,11 +66,11 @@ std::string edge_text(const std::vector<DrawnPoint>& points) {
 }
 
 std::string box_text(const DrawnBox& box, const Label& label) {
-  auto text = fmt::format(
-      R"(<rect class="box{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="4" )"
-      R"(fill-opacity="{:.2f}"/>)",
-      label.row ? " timed" : "", box.x, box.y, box.width, box.height,
-      label.row ? 0.12 + 0.88 * std::min(1.0, 4 * label.share) : 1.0);
+  auto text =
+      fmt::format(R"(<rect class="box{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="4" )"
+                  R"(fill-opacity="{:.2f}"/>)",
+                  label.row ? " timed" : "", box.x, box.y, box.width, box.height,
+                  label.row ? 0.12 + 0.88 * std::min(1.0, 4 * label.share) : 1.0);
   for (size_t k = 0; k < label.lines.size(); ++k)
     text +=
         fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle"{}>{}</text>)", box.x + box.width / 2,
@@ -164,13 +164,13 @@ std::string picture(const GraphView& view, std::string_view noun, const KernelTi
   if (shown.at_load > 0)
     note += fmt::format("{}without {} at load", note.empty() ? "" : "; ", counted(shown.at_load, noun));
   auto text = note.empty() ? std::string() : fmt::format("<p class=\"note\">{}.</p>\n", capital(note));
-  text += fmt::format(
-      R"(<div class="frame" tabindex="0" role="group" aria-label="{0}">)"
-      R"(<svg class="graph" role="img" aria-label="{0}" )"
-      R"(width="{1:.0f}" height="{2:.0f}" viewBox="0 0 {1:.0f} {2:.0f}" data-height="{3:.0f}" )"
-      R"(data-boxes="{4}" data-x="{5:.0f}">)",
-      escape(counted(shown.boxes.size(), noun)), drawing.width, height, drawing.height, shown.boxes.size(),
-      first_x(drawing));
+  text +=
+      fmt::format(R"(<div class="frame" tabindex="0" role="group" aria-label="{0}">)"
+                  R"(<svg class="graph" role="img" aria-label="{0}" )"
+                  R"(width="{1:.0f}" height="{2:.0f}" viewBox="0 0 {1:.0f} {2:.0f}" data-height="{3:.0f}" )"
+                  R"(data-boxes="{4}" data-x="{5:.0f}">)",
+                  escape(counted(shown.boxes.size(), noun)), drawing.width, height, drawing.height,
+                  shown.boxes.size(), first_x(drawing));
   for (const auto& edge : drawing.edges) text += edge_text(edge);
   for (size_t k = 0; k < labels.size(); ++k) text += box_text(drawing.boxes[k], labels[k]);
   return text + "</svg></div>\n";

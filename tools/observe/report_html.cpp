@@ -172,16 +172,17 @@ std::string memory_map(const core::observe::Observation& seen) {
     const double from = x(static_cast<double>(buffer.first)), to = x(static_cast<double>(buffer.last) + 1);
     const double upper = y(static_cast<double>(buffer.offset + buffer.bytes)),
                  lower = y(static_cast<double>(buffer.offset));
-    text += fmt::format(
-        R"(<rect class="buffer" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"><title>{}</title></rect>)",
-        from, upper, std::max(to - from, 0.5), std::max(lower - upper, 0.5),
-        buffer.workers > 0 ? workspace : colours[k % colours.size()],
-        escape(fmt::format("{}: {} at offset {}, launches {} to {}",
-                           buffer.workers > 0
-                               ? fmt::format("workspace of {}", counted(buffer.workers, "worker"))
-                               : fmt::format("@{}", buffer.buffer),
-                           size_text(static_cast<uint64_t>(buffer.bytes)),
-                           size_text(static_cast<uint64_t>(buffer.offset)), buffer.first, buffer.last)));
+    text +=
+        fmt::format(R"(<rect class="buffer" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" )"
+                    R"(fill="{}"><title>{}</title></rect>)",
+                    from, upper, std::max(to - from, 0.5), std::max(lower - upper, 0.5),
+                    buffer.workers > 0 ? workspace : colours[k % colours.size()],
+                    escape(fmt::format(
+                        "{}: {} at offset {}, launches {} to {}",
+                        buffer.workers > 0 ? fmt::format("workspace of {}", counted(buffer.workers, "worker"))
+                                           : fmt::format("@{}", buffer.buffer),
+                        size_text(static_cast<uint64_t>(buffer.bytes)),
+                        size_text(static_cast<uint64_t>(buffer.offset)), buffer.first, buffer.last)));
   }
   return text + "</svg></figure>\n";
 }

@@ -41,7 +41,7 @@ TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
   to.copy = FE_COPY_TO_DEVICE;
   to.arguments = {input, there};
   change.call.function = add_one;
-  change.call.writes = {0};
+  change.call.reads = 0;  // its argument is written
   change.arguments = {input};
   change.call_types.resize(1);
   back.copy = FE_COPY_TO_HOST;
@@ -67,8 +67,7 @@ TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
     }
     // Copies from pageable memory are complete on return, and memory that the host only reads can be read
     // during a copy.
-    program.steps[1].call.reads = {0};
-    program.steps[1].call.writes = {};
+    program.steps[1].call.reads = 1;
     forget_calls();
     const void* in = pinned;
     EXPECT_TRUE(program.run(context, {&in, 1}, {&out, 1}));
