@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Runs a package with libferrite_runtime.so: run_package PACKAGE INPUT... OUTPUT-FOLDER. Inputs are files of
 // elements, in the order of the ports; outputs are written as 0.bin, 1.bin, ... An error is printed with its
-// code, and the exit status is its class.
+// code, and the exit status is not 0.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -59,7 +59,7 @@ TEST_F(Mistakes, InAManifest) {
            {"[pass.\"a.b\"]\nexpect = 1", "FE-M03 5:10", "must be a string"},
            {"[pipeline]\nthreads = 5000", "FE-M17 5:11", "is 0 to 4096"},
            {"[pipeline]\nfuse = \"no\"", "FE-M03 5:8", "must be true or false"},
-           {"[pipeline]\nvalidate_rules = \"strikt\"", "FE-M03 5:9", "did you mean 'strict'?"},
+           {"[pipeline]\nvalidate_rules = \"strikt\"", "FE-M03 5:18", "did you mean 'strict'?"},
            {"[pipeline]\nwithout = [\"layout\", \"spilt\"]", "FE-M03 5:22", "did you mean 'split'?"},
            {"[pipeline]\nwithout = \"split\"", "FE-M03 5:11", "must be a list of strings"},
            {fuse + "process = { memory_mib = 1 }", "FE-M17 6:26", "is 64 to 16777216"},
