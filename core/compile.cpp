@@ -77,6 +77,7 @@ class Steps {
   schedule::MemoryLimit memory() const;
   plugin::CostModels& costs();
   observe::Sizes sizes() const;
+  observe::GraphView view() const;
   void observe_statements(const schedule::DeviceAssignment& assignment);
   void log_program(std::string_view channel);
   Compilation finish();
@@ -402,7 +403,9 @@ Steps::Steps(Source source, StageSpan stages, const plugin::Registry& registry, 
             .watcher = options.watcher,
             .observation = options.observation},
       device_kind_(runtime::last_kind(options.device)),
-      watch_(options.observation, [this] { return sizes(); }, [this] { return made_.text(); }) {
+      watch_(
+          options.observation, [this] { return sizes(); }, [this] { return view(); },
+          [this] { return made_.text(); }) {
   if (auto* graph = std::get_if<graph::Graph>(&source)) made_.graph = std::move(*graph);
   if (auto* program = std::get_if<loop::LoopProgram>(&source)) made_.program = std::move(*program);
   if (auto* schedule = std::get_if<schedule::Schedule>(&source)) made_.schedule = std::move(*schedule);
@@ -450,6 +453,10 @@ observe::Sizes Steps::sizes() const {
     sizes.nodes = made_.graph.node_count();
   }
   return sizes;
+}
+
+observe::GraphView Steps::view() const {
+  return made_.schedule ? observe::view_of(*made_.schedule) : observe::view_of(made_.graph);
 }
 
 /// What is known of each statement before it is fused.

@@ -11,6 +11,7 @@
 #include "core/ir/text/print_loops.h"
 #include "core/link/builder_state.h"
 #include "core/observe/observation.h"
+#include "core/schedule/names.h"
 #include "core/select/decisions.h"
 #include "core/select/propose.h"
 
@@ -145,10 +146,8 @@ Result<void> Builder::State::add_group(const schedule::KernelMaker& kernels, siz
   const auto& statement = program_.statements[members[0]];
   std::vector<std::string> names;
   for (uint32_t s : members)
-    for (const auto& origin : program_.statements[s].origins) {
-      const auto& name = origin.names.empty() ? origin.op : origin.names;
-      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-    }
+    for (auto& name : schedule::node_names(program_.statements[s]))
+      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
   state.provenance = fmt::format("{}", fmt::join(names, ", "));
   if (statement.kind == FE_STATEMENT_CALL) {
     state.call = true;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "core/observe/minimal_filtering.h"
 #include "ferrite/analysis/loop_check.hpp"
 
 namespace ferrite::core::observe {
@@ -191,6 +192,9 @@ Facts facts_of(const loop::Kernel& kernel) {
         read[op.buffer] += times * static_cast<double>(bytes_of(buffer.dtype, 1));
     }
     work += points * static_cast<double>(statement.reductions.size());  // the combining operations
+    // Minimal filtering computes other products than those at the points of the loops.
+    if (const auto filtering = minimal_filtering_operations(kernel, statement))
+      work += *filtering - 2 * points;
     facts.operations += work;
     const double stored = statement.kind == FE_STATEMENT_SERIAL ? points : parallel;
     for (const auto& store : statement.stores) {

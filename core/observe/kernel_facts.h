@@ -22,7 +22,8 @@ struct Facts {
   int64_t argument_bytes =
       0;  ///< bytes of all buffers that other kernels see; a buffer that is read and written counts twice
   int64_t moved_bytes = 0;  ///< the part of these bytes that the loops can reach at most
-  double operations = 0;  ///< executions of scalar primitives; a multiply-add of a contraction counts as two
+  double operations =
+      0;  ///< executions of scalar primitives by the algorithm; a multiply-add of a contraction counts as two
 };
 
 Facts facts_of(const loop::Kernel& kernel);

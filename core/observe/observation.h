@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/observe/graph_view.h"
 #include "core/observe/kernel_facts.h"
 #include "core/select/decisions.h"
 
@@ -72,7 +73,9 @@ class Observation {
  public:
   bool texts = false;       ///< keep the text of each stage
   bool statements = false;  ///< keep the statements before fusion
+  bool graphs = false;      ///< keep the views: the graph at import and after the passes, and the schedule
   std::vector<Stage> stages;
+  std::vector<GraphView> views;         ///< if requested
   std::vector<Statement> unfused;       ///< if requested
   std::vector<Kernel> kernels;          ///< by their number in the executable, including packing kernels
   std::vector<tune::Taken> selections;  ///< the candidate chosen for each distinct kernel

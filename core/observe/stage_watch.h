@@ -17,15 +17,20 @@ namespace ferrite::core::observe {
 /// still exists. Does nothing without an observation. Not thread-safe.
 class StageWatch {
  public:
-  /// `sizes` and `text` describe the program at the time of the call.
-  StageWatch(Observation* observation, std::function<Sizes()> sizes, std::function<std::string()> text)
-      : observation_(observation), sizes_(std::move(sizes)), text_of_(std::move(text)) {}
+  /// `sizes`, `view` and `text` describe the program at the time of the call.
+  StageWatch(Observation* observation, std::function<Sizes()> sizes, std::function<GraphView()> view,
+             std::function<std::string()> text)
+      : observation_(observation),
+        sizes_(std::move(sizes)),
+        view_(std::move(view)),
+        text_of_(std::move(text)) {}
   ~StageWatch() { end(); }
   StageWatch(const StageWatch&) = delete;
 
   void begin(std::string_view stage) {
     if (!observation_) return;
     end();
+    if (stage == "pre_grad") keep_view("import");
     stage_ = {std::string(stage), 0, sizes_(), {}, {}};
     start_ = Clock::now();
     open_ = true;
@@ -36,6 +41,7 @@ class StageWatch {
     const auto now = Clock::now();
     stage_.milliseconds = milliseconds_between(start_, now);
     stage_.after = sizes_();
+    if (stage_.name == "post_grad_post" || stage_.name == "link") keep_view(stage_.name);
     if (observation_->texts) {
       auto text = text_of_();
       if (text != text_) stage_.text = text_ = std::move(text);
@@ -52,8 +58,16 @@ class StageWatch {
   }
 
  private:
+  void keep_view(std::string_view stage) {
+    if (!observation_->graphs) return;
+    auto& views = observation_->views;
+    views.push_back(view_());
+    views.back().stage = stage;
+  }
+
   Observation* observation_;
   std::function<Sizes()> sizes_;
+  std::function<GraphView()> view_;
   std::function<std::string()> text_of_;
   Stage stage_;
   std::string text_;  ///< the text of the previous stage

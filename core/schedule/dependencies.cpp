@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "core/schedule/names.h"
 #include "core/schedule/schedule.h"
+#include "core/support/split.h"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -70,13 +72,20 @@ std::string model_name(const ProgramBuffer& buffer) {
   return {};
 }
 
+std::vector<std::string> node_names(const ProgramStatement& statement) {
+  std::vector<std::string> names;
+  // A node that stands for several has their names with bare commas between them.
+  for (const auto& origin : statement.origins)
+    for (auto name : split(origin.names.empty() ? origin.op : origin.names, ',')) {
+      while (name.starts_with(' ')) name.remove_prefix(1);
+      names.emplace_back(name);
+    }
+  return names;
+}
+
 std::string origin_names(const ProgramStatement& statement) {
-  std::string text;
-  for (const auto& origin : statement.origins) {
-    if (!text.empty()) text += ", ";
-    text += origin.names.empty() ? origin.op : origin.names;
-  }
-  return text.empty() ? "?" : text;
+  const auto names = node_names(statement);
+  return names.empty() ? "?" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace ferrite::core::schedule

@@ -289,9 +289,9 @@ config = {{ library = "{library}" }}
         self.assertEqual(done.returncode, OK, done.stderr)
         self.assertEqual(len(self.calls("record")), 1)
         self.assertGreaterEqual(len(self.calls("replay")), 5)
-        done = self.call("explain", "g.fe", "--manifest", "manifest.toml")
+        done = self.call("explain", "--all", "g.fe", "--manifest", "manifest.toml")
         self.assertRegex(done.stdout, rf"record: 1 recorded\n +recorded +<- +{self.kind}:0")
-        done = self.call("explain", "g.fe", "--manifest", "manifest.toml", "--without", "record")
+        done = self.call("explain", "--all", "g.fe", "--manifest", "manifest.toml", "--without", "record")
         self.assertNotRegex(done.stdout, r"(?m)^record:")
 
     def check_streams(self, **environment):

@@ -54,7 +54,7 @@ class MuseumTest(ProgramTest):
         graph = self.call("opt", version / "model.fe", "--to", "post_grad_pre", *plugins)
         self.assertIn('by "museum.twice_absolute"', graph)
         self.assertIn("museum.scale(%x)", graph)
-        ledger = self.call("explain", version / "model.fe", *plugins)
+        ledger = self.call("explain", "--all", version / "model.fe", *plugins)
         for name in ("museum.pass", "museum.loops", "museum.schedule"):
             self.assertIn(name, ledger)
         self.assertIn("cabinet:0  a cabinet", self.call("targets", *plugins))

@@ -55,7 +55,7 @@ config = {{ {settings} }}
                          environment={"FAKE_LIBRARY_LOG": str(self.log)} | environment)  # fmt: skip
 
     def explain(self, *options, **environment):
-        done = self.call("explain", "g.fe", "--manifest", "ferrite.toml", *options, environment=environment)
+        done = self.call("explain", "g.fe", "--manifest", "ferrite.toml", *(options or ["--all"]), environment=environment)
         self.assertEqual(done.returncode, OK, done.stderr)
         return done.stdout
 

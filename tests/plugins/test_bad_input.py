@@ -194,7 +194,7 @@ class BadPluginTest(ProgramTest):
                 np.testing.assert_array_equal(result, np.array([-1, 4, -3, 8], np.float32))
                 graph = self.call("opt", "--to", "pre_grad", "--manifest", self.manifest)
                 self.assertEqual(graph.stdout, plain.stdout)
-                ledger = self.call("explain", "--manifest", self.manifest)
+                ledger = self.call("explain", "--all", "--manifest", self.manifest)
                 self.assertRegex(ledger.stdout, rf"failed  test\.{plugin}\.pass")
 
     def test_isolated_plugin_that_aborts(self):

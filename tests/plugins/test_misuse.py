@@ -78,7 +78,7 @@ class MisuseTest(ProgramTest):
         descriptor = self.folder / "test.half.plugin.toml"
         descriptor.write_text('schema = 0\nid = "test.half"\nversion = "1.0"\nrules = ["half.fe"]\n')
         model = self.model('ferrite graph 0\ngraph @g(%x: i32[4]) -> (%0 "y") {\n  %0 = neg(%x) : i32[4]\n}\n')
-        done = self.run_with("", "explain", model, "--plugin", descriptor, "--validate-rules", "off")
+        done = self.run_with("", "explain", "--all", model, "--plugin", descriptor, "--validate-rules", "off")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"refused \(literal\)  test.half .*FE-R19")
 

@@ -135,7 +135,7 @@ def two_of_rules(ferrite: Path, scratch: Path) -> list[str]:
         call("cmake", "--install", scratch / f"build-{name}", "--prefix", prefix, folder=scratch)
     for name in ("acme.first", "acme.second"):
         (descriptor,) = prefix.rglob(f"{name}.plugin.toml")
-        said = call(ferrite, "explain", scratch / name / "sample.fe", "--plugin", descriptor, folder=scratch)
+        said = call(ferrite, "explain", "--all", scratch / name / "sample.fe", "--plugin", descriptor, folder=scratch)
         if f"applied  {name}." not in said:
             failures.append(f"{name}, installed beside another project of rules, applies no rule of its own: {said}")
     return failures

@@ -28,7 +28,7 @@ def matches_of_rule(ferrite: Path, scratch: Path, model: Path) -> tuple[int, str
     call(ferrite, "plugin", "new", "rules", "acme.fuse", folder=scratch)
     shutil.copy(WRITTEN / "hard_swish.rules", scratch / "acme.fuse" / "rules.fe")
     made = clock.lap()
-    text = call(ferrite, "explain", model, *DIMS, "--plugin", scratch / "acme.fuse" / "acme.fuse.plugin.toml")
+    text = call(ferrite, "explain", "--all", model, *DIMS, "--plugin", scratch / "acme.fuse" / "acme.fuse.plugin.toml")
     count = text.count("applied  acme.fuse.hard_swish")
     return count, f"rule: {count} matches; made in {made:.1f} s, model compiled in {clock.lap():.1f} s"
 

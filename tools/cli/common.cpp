@@ -49,12 +49,6 @@ std::string whole_number(const std::string& value) {
              : fmt::format("'{}' is no whole number from 0 to {}", value, UINT64_MAX);
 }
 
-std::string size_text(uint64_t bytes) {
-  constexpr double kib = 1 << 10, mib = 1 << 20;
-  const auto size = static_cast<double>(bytes);
-  return size < mib ? fmt::format("{:.1f} KiB", size / kib) : fmt::format("{:.1f} MiB", size / mib);
-}
-
 void PipelineOptions::add_to(CLI::App& command) {
   command.add_option("--manifest", manifest, "Pipeline manifest (TOML); without it the default pipeline")
       ->type_name("FILE")

@@ -14,6 +14,7 @@
 
 #include "driver/session.h"
 #include "driver/validate/check_passes.h"
+#include "tools/observe/wording.h"
 
 namespace ferrite::cli {
 
@@ -38,9 +39,6 @@ int report(const Error& error);
 /// Validators of an option's value, as CLI11 expects them: an empty text where the value is valid.
 std::string not_empty(const std::string& value);
 std::string whole_number(const std::string& value);  ///< 0 to 2^64 - 1, in digits
-
-/// A number of bytes for messages: "4.2 KiB", "1.5 MiB".
-std::string size_text(uint64_t bytes);
 
 /// The options that select the loaded plugins: every command with a session has them.
 struct PipelineOptions {

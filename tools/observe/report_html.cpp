@@ -7,8 +7,9 @@
 #include <array>
 #include <cmath>
 
-#include "driver/observe/metrics.h"
 #include "ferrite/counted.hpp"
+#include "tools/observe/report_assets.h"
+#include "tools/observe/wording.h"
 
 namespace ferrite::cli::html {
 namespace {
@@ -33,52 +34,6 @@ size_t character(std::string_view text) {
   if (length == 4 && ((lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) >= 0x90))) return 0;
   return length;
 }
-
-constexpr std::string_view style = R"(
-:root{color-scheme:light dark;--text:#1b1f24;--soft:#5a6470;--line:#d7dce2;--back:#fff;--card:#f5f7f9;--accent:#0b63b6;
---bar:#9cc3ea;--good:#1a7f4b;--bad:#b3402a}
-@media(prefers-color-scheme:dark){:root{--text:#e4e8ec;--soft:#9aa5b1;--line:#39424c;--back:#14181d;--card:#1c2228;
---accent:#6cb2f5;--bar:#2d5f92;--good:#5cc48f;--bad:#ef8a73}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:76rem;padding:1rem 1.25rem 4rem;background:var(--back);color:var(--text);
-font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-h1{font-size:1.5rem;margin:.5rem 0 0;overflow-wrap:anywhere}
-h2{font-size:1.2rem;margin:2.5rem 0 .25rem;padding-top:.5rem;border-top:1px solid var(--line)}
-p{margin:.25rem 0 .75rem;max-width:60rem;color:var(--soft)}
-p b{color:var(--text)}
-nav{margin:.75rem 0;display:flex;flex-wrap:wrap;gap:.25rem 1rem}
-a{color:var(--accent)}
-.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:.75rem;margin:1rem 0}
-.tile{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:.6rem .8rem}
-.tile b{display:block;font-size:1.25rem;font-weight:600}
-.tile span{color:var(--soft);font-size:.85rem}
-.wide{overflow-x:auto;border:1px solid var(--line);border-radius:6px}
-table{border-collapse:collapse;width:100%;font-size:.9rem}
-th,td{padding:.35rem .6rem;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
-th{background:var(--card);font-weight:600;white-space:nowrap}
-td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-td.name{min-width:13rem;max-width:30rem;overflow-wrap:anywhere}
-tr.more td{padding-top:0}
-tr.first td{border-bottom:none}
-tbody tr:last-child td{border-bottom:none}
-.share{display:block;min-width:5rem;height:.55rem;margin-top:.4rem;background:var(--card);border-radius:3px}
-.share i{display:block;height:100%;background:var(--bar);border-radius:3px}
-details{margin:.15rem 0}
-summary{cursor:pointer;color:var(--accent)}
-pre{margin:.4rem 0;padding:.6rem .8rem;max-height:28rem;overflow:auto;background:var(--card);border:1px solid var(--line);
-border-radius:6px;font:12px/1.45 ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}
-figure{margin:.75rem 0;overflow-x:auto}
-svg{display:block;width:100%;min-width:34rem;height:auto}
-svg text{font-size:12px;fill:var(--soft)}
-svg .axis{stroke:var(--line);stroke-width:1}
-svg .roof{stroke:var(--bad);stroke-width:1.5;fill:none}
-svg .point{fill:var(--bar);stroke:var(--accent);fill-opacity:.75}
-svg .label{fill:var(--text)}
-svg .peak{stroke:var(--bad);stroke-dasharray:5 4}
-svg .buffer{stroke:var(--back);stroke-width:.6}
-.note{background:var(--card);border-left:3px solid var(--accent);padding:.5rem .8rem;margin:.75rem 0}
-code{font:.9em ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}
-)";
 
 /// From a value to a place on an axis.
 struct Axis {
@@ -127,37 +82,21 @@ std::string escape(std::string_view text) {
 std::string head(std::string_view title) {
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'unsafe-inline'\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src '{}'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
       "<style>{}</style>\n</head>\n<body>\n",
-      escape(title), style);
+      policy_source(script), escape(title), style);
 }
 
-std::string tail() { return "</body>\n</html>\n"; }
+std::string tail() { return fmt::format("<script>{}</script>\n</body>\n</html>\n", script); }
 
 std::string folded(std::string_view title, std::string_view text) {
   if (text.empty()) return {};
   std::string shown = escape(text.substr(0, longest_text));
   if (text.size() > longest_text)
-    shown += fmt::format("\n... {} more bytes are left out", text.size() - longest_text);
+    shown += fmt::format("\n... {} more are left out", size_text(text.size() - longest_text));
   return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", escape(title), shown);
-}
-
-std::string time_text(double seconds) {
-  if (seconds == 0) return "0";
-  if (seconds < 999.5e-9) return fmt::format("{:.0f} ns", seconds * 1e9);
-  if (seconds < 999.5e-6) return fmt::format("{:.{}f} µs", seconds * 1e6, seconds < 99.95e-6 ? 1 : 0);
-  if (seconds < 0.9995) return fmt::format("{:.{}f} ms", seconds * 1e3, seconds < 99.95e-3 ? 2 : 0);
-  return fmt::format("{:.2f} s", seconds);
-}
-
-std::string count_text(double count) {
-  for (const char* unit : {"", " k", " M", " G"}) {
-    if (std::abs(count) < 999.5) return fmt::format("{:.3g}{}", count, unit);
-    count /= 1000;
-  }
-  return fmt::format("{:.3g} T", count);
 }
 
 std::string roofline(std::span<const RooflinePoint> points, const core::observe::Peaks& peaks) {
@@ -222,7 +161,7 @@ std::string memory_map(const core::observe::Observation& seen) {
   for (int part = 0; part <= 4; ++part) {
     const double here = bytes * part / 4;
     text += line("axis", left, y(here), width - right, y(here));
-    text += label(left - 8, y(here) + 4, "end", core::observe::bytes_text(std::llround(here)));
+    text += label(left - 8, y(here) + 4, "end", size_text(static_cast<uint64_t>(std::llround(here))));
   }
   const size_t every = std::max<size_t>(1, (seen.groups + 9) / 10);
   for (size_t step = 0; step < seen.groups; step += every)
@@ -233,15 +172,17 @@ std::string memory_map(const core::observe::Observation& seen) {
     const double from = x(static_cast<double>(buffer.first)), to = x(static_cast<double>(buffer.last) + 1);
     const double upper = y(static_cast<double>(buffer.offset + buffer.bytes)),
                  lower = y(static_cast<double>(buffer.offset));
-    text += fmt::format(
-        R"(<rect class="buffer" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"><title>{}</title></rect>)",
-        from, upper, std::max(to - from, 0.5), std::max(lower - upper, 0.5),
-        buffer.workers > 0 ? workspace : colours[k % colours.size()],
-        escape(
-            fmt::format("{}: {} at {}, launches {} to {}",
+    text +=
+        fmt::format(R"(<rect class="buffer" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" )"
+                    R"(fill="{}"><title>{}</title></rect>)",
+                    from, upper, std::max(to - from, 0.5), std::max(lower - upper, 0.5),
+                    buffer.workers > 0 ? workspace : colours[k % colours.size()],
+                    escape(fmt::format(
+                        "{}: {} at offset {}, launches {} to {}",
                         buffer.workers > 0 ? fmt::format("workspace of {}", counted(buffer.workers, "worker"))
                                            : fmt::format("@{}", buffer.buffer),
-                        core::observe::bytes_text(buffer.bytes), buffer.offset, buffer.first, buffer.last)));
+                        size_text(static_cast<uint64_t>(buffer.bytes)),
+                        size_text(static_cast<uint64_t>(buffer.offset)), buffer.first, buffer.last)));
   }
   return text + "</svg></figure>\n";
 }

@@ -16,17 +16,12 @@ namespace ferrite::cli::html {
 /// become U+FFFD.
 std::string escape(std::string_view text);
 
-/// The beginning of a page without scripts or anything from elsewhere, and its end.
+/// The beginning of a page, which loads nothing, and its end with the page's own script.
 std::string head(std::string_view title);
 std::string tail();
 
 /// A text that is shown when it is asked for; nothing for an empty one. Very long ones end early and say so.
 std::string folded(std::string_view title, std::string_view text);
-
-/// "1.24 ms", "17.0 µs".
-std::string time_text(double seconds);
-/// With a unit in thousands: "1.2 k", "3.4 M".
-std::string count_text(double count);
 
 /// A kernel as a point of the roofline.
 struct RooflinePoint {

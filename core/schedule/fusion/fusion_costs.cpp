@@ -46,7 +46,7 @@ std::string FusionCosts::dearer(const FusionPair& edge, const Group& first, cons
   // Where both groups together take little time, a saved launch outweighs more bytes.
   const bool small = !edge.reads && work(first) + work(second) <= limits_.target.small_work();
   if (edge.reads ? together >= apart : together > apart && !small)
-    return fmt::format("{} bytes together, {} apart; uncoalesced ones count {} times", together, apart,
+    return fmt::format("{} bytes together, {} bytes apart; uncoalesced ones count {} times", together, apart,
                        limits_.target.uncoalesced);
   return {};
 }

@@ -115,7 +115,7 @@ Refusal prologue_refusal(LoopProgram& program, const Dependencies& deps, const T
     return {category::cost, "the operand is made once, at load"};
   if (!at_load && packings * reads >= reads + 2 * stored)
     return {category::cost,
-            fmt::format("{} bytes together, {} apart; bytes that tasks read again count {} times",
+            fmt::format("{} bytes together, {} bytes apart; bytes that tasks read again count {} times",
                         packings * reads, reads + 2 * stored, packings)};
   return {};
 }

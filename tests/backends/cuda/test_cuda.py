@@ -317,7 +317,7 @@ graph @g(%x: f16[64,1024], %y: f8e4m3[1024,256]) -> (%r "r") {
             self.assertIn("cp.async.cg.shared.global", module)
             self.assertNotIn("cp.async.ca.shared.global", module)
         padded = 16448
-        explained = self.call("explain", "loss.fe", "--manifest", "manifest.toml")
+        explained = self.call("explain", "--all", "loss.fe", "--manifest", "manifest.toml")
         self.assertRegex(explained.stdout, "memory: 1 in place")
         layouts = self.call("explain", "loss.fe", "--manifest", "manifest.toml", "--layouts")
         self.assertEqual(layouts.stdout.count(f"[16411, 1] -> [{padded}, 1]"), 2)

@@ -225,13 +225,13 @@ class LevelZeroKernelsTest(OnPocl):
     def test_computed_operands(self):
         self.write("o.fe", OPERANDS)
         self.assertSameResults("o.fe")
-        explained = self.call("explain", "o.fe", "--manifest", "manifest.toml", environment=self.environment)
+        explained = self.call("explain", "--all", "o.fe", "--manifest", "manifest.toml", environment=self.environment)
         self.assertRegex(explained.stdout, "kernel: 3 compiled")
 
     def test_cross_entropy(self):
         self.write("loss.fe", loss(128, 32, 1003))
         self.assertSameResults("loss.fe")
-        explained = self.call("explain", "loss.fe", "--manifest", "manifest.toml", environment=self.environment)
+        explained = self.call("explain", "--all", "loss.fe", "--manifest", "manifest.toml", environment=self.environment)
         self.assertRegex(explained.stdout, "memory: 1 in place")
         self.assertRegex(explained.stdout, r"\[1003, 1\] -> \[1024, 1\]")
 
@@ -249,7 +249,7 @@ graph @g(%x: f32[512,9], %i: i64[5000,1], %u: f32[5000,9], %y: f16[301,5], %j: i
         indices = ("-i", "i=i.npy", "-i", "j=j.npy")
         self.assertSameResults("s.fe", *indices)
         self.assertEqual(len(self.calls("zeCommandListAppendLaunchKernel")), 8)  # of each, the base that is copied, and three
-        explained = self.call("explain", "s.fe", "--manifest", "manifest.toml", environment=self.environment)
+        explained = self.call("explain", "--all", "s.fe", "--manifest", "manifest.toml", environment=self.environment)
         self.assertRegex(explained.stdout, "parts: 2 at once")
         # An index that is out of range is found, also where a later update takes its place.
         rows[7] = 512

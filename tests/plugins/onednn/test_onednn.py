@@ -123,7 +123,7 @@ class OneDnnTest(ProgramTest):
                 self.graph(inputs, constants, nodes)
                 expected = self.result("--device", "interpreter")
                 self.manifest(price=0.0)
-                explained = self.call("explain", "g.fe", "--manifest", "ferrite.toml").stdout
+                explained = self.call("explain", "--all", "g.fe", "--manifest", "ferrite.toml").stdout
                 self.assertRegex(explained, rf"chosen .* <-  {re.escape(candidate)}: covers")
                 tolerance = 2e-2 if "bf16" in inputs else 2e-5
                 for threads in (1, 2, 3):
@@ -173,7 +173,7 @@ class OneDnnTest(ProgramTest):
     def test_the_price_decides(self):
         self.graph("%x: f32[37,48]", "%w: f32[48,80]", "%y = matmul(%x, %w)")
         self.manifest(price=1e9)
-        self.assertRegex(self.call("explain", "g.fe", "--manifest", "ferrite.toml").stdout, r"refused \(cost\) .* <-  onednn.matmul")
+        self.assertRegex(self.call("explain", "--all", "g.fe", "--manifest", "ferrite.toml").stdout, r"refused \(cost\) .* <-  onednn.matmul")
 
     @unittest.skipUnless(INSTALLED, "libdnnl.so.2 is not installed")
     def test_operands_are_computed_where_that_costs_less(self):
@@ -182,7 +182,7 @@ class OneDnnTest(ProgramTest):
         expected = self.result("--device", "interpreter")
         for price, chosen in ((0.0, True), (1e9, False)):
             self.manifest(price=price)
-            explained = self.call("explain", "g.fe", "--manifest", "ferrite.toml").stdout
+            explained = self.call("explain", "--all", "g.fe", "--manifest", "ferrite.toml").stdout
             self.assertNotIn("switched off", explained)
             self.assertEqual(bool(re.search(r"chosen .*taken.* <-  onednn.matmul: covers", explained)), chosen, explained)
             self.assertRegex(explained, r"refused \(cost\)  scale, scale  <-  taken: it is stored for onednn.matmul: \S+ us with the map, \S+ us where it is computed"

@@ -83,7 +83,7 @@ class PlacementTest(ProgramTest):
             np.testing.assert_allclose(np.load(self.folder / f"out/output_{index}.npy"), expected, 1e-4, 1e-4)
 
     def explained(self, *patterns, options=(), **how):
-        done = self.compiled("explain", *options, **how)
+        done = self.compiled("explain", *options, *(() if "--placement" in options else ("--all",)), **how)
         self.assertEqual(done.returncode, 0, done.stderr)
         for pattern in patterns:
             self.assertRegex(done.stdout, "(?m)" + pattern)

@@ -95,7 +95,7 @@ def check(name: str, case: Case, arguments: argparse.Namespace) -> list[str]:
         enabled = ", ".join(f'"{plugin}"' for plugin in plugins)
         (folder / "ferrite.toml").write_text(MANIFEST.format(plugins=enabled, more=case.manifest))
         options = ("--manifest", str(folder / "ferrite.toml"), *case.options)
-        command = [arguments.ferrite, "explain", row.path(), *table.write_inputs(row.inputs(), folder), *options]
+        command = [arguments.ferrite, "explain", "--all", row.path(), *table.write_inputs(row.inputs(), folder), *options]
 
         def explain() -> subprocess.CompletedProcess:
             return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=50, check=False,

@@ -114,7 +114,7 @@ class PackageTest(PackageCase):
             self.call("run", *words),
             self.call("run", "layers.fepkg"),
             self.call("bench", *words, "--repeat", 1),
-            self.call("explain", *words),
+            self.call("explain", "--all", *words),
             self.call("report", *words, "-o", "page.html", "--repeat", 1),
         ):
             self.assertIn(text, done.stdout, done.stderr)

@@ -5,6 +5,9 @@
 Usage: test_report.py [--ferrite FILE] [unittest options]
 """
 
+import base64
+import hashlib
+import html
 import json
 import re
 import shutil
@@ -56,10 +59,10 @@ graph @planned(%x: f32[16,1024]) -> (%y "y") {
   %y = div(%a, %c) from "y"
 }
 """
-SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 EMPTY_TAGS = {"meta", "img", "br", "link"}
 TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "b", "nav", "a", "div", "span", "i", "table", "thead",
-        "tbody", "tr", "th", "td", "details", "summary", "pre", "code", "figure", "svg", "text", "line", "rect", "circle"}  # fmt: skip
+        "tbody", "tr", "th", "td", "details", "summary", "pre", "code", "figure", "svg", "text", "line", "rect", "circle", "path", "g", "script"}  # fmt: skip
 
 
 class Page(HTMLParser):
@@ -81,13 +84,18 @@ class Page(HTMLParser):
         self.attributes += [(tag, *attribute) for attribute in attrs]
 
     def handle_endtag(self, tag):
-        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing, behind line {self.getpos()}"
+        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing, after line {self.getpos()}"
 
     def handle_data(self, data):
         self.texts.append((self.open[-1] if self.open else "", data))
 
     def text(self, *tags):
         return "\n".join(data for tag, data in self.texts if not tags or tag in tags)
+
+
+def seconds_of(text):
+    number, unit = text.split()
+    return float(number) * SECONDS[unit]
 
 
 class Report(ProgramTest):
@@ -107,7 +115,12 @@ class Report(ProgramTest):
             self.assertNotIn(name, ("src", "srcset", "data", "action"))
             if name == "href":
                 self.assertTrue(value.startswith("#"), value)
-        self.assertNotRegex(page.text("style"), r"@import|url\(")
+        self.assertNotRegex(page.text("style", "script"), r"@import|url\(|fetch|XMLHttp|import\(|eval|innerHTML|https?:")
+        # One script, which the page's policy allows by its hash.
+        scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+        self.assertEqual((len(scripts), text.count("<script")), (1, 1))
+        digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+        self.assertIn(f"script-src 'sha256-{digest}'", text)
         targets = {value for _, name, value in page.attributes if name == "id"}
         self.assertEqual({value[1:] for _, name, value in page.attributes if name == "href"}, targets)
         return page
@@ -124,7 +137,7 @@ class ReportTest(Report):
         self.assertIn("+1 gelu", cells)
         shares = [float(share) for share in re.findall(r"(?m)^([\d.]+) %$", page.text("td"))]
         self.assertAlmostEqual(sum(shares), 100, delta=1)
-        self.assertIn("what it computes, and its code", page.text("summary"))
+        self.assertIn("nodes, loops and code", page.text("summary"))
         self.assertRegex(page.text("pre"), "ferrite kernel 0")
         self.assertRegex(page.text("pre"), "define ")  # the code of a kernel
         self.assertIn("ferrite targets --measure", page.text("code"))
@@ -140,7 +153,7 @@ class ReportTest(Report):
     def test_without_fusion_and_without_kernels(self):
         self.assertIn("fusion is off", self.report(MODEL, "--no-fuse").text("p"))
         page = self.report('ferrite graph 0\ngraph @m(%x: f32[4]) -> (%x "y") {\n}\n')
-        self.assertIn("Nothing lives between kernels", page.text("p"))
+        self.assertIn("No buffer lives between kernels", page.text("p"))
 
     def test_the_memory_plan(self):
         """A rectangle for each buffer of the plan: its bytes high, on its offset, from its first launch to the end of its last."""
@@ -167,6 +180,34 @@ class ReportTest(Report):
             for value, wanted in zip((x, y, width, height), expected):
                 self.assertAlmostEqual(value, wanted, delta=0.2)  # each is rounded to a tenth
 
+    def test_pictures_by_stage(self):
+        """Boxes for nodes at import and after the passes, and for kernels with the operations that they hold."""
+        page = self.report(MODEL, "--threads", 1)
+        pictures = re.findall(r'<details class="picture".*?</details>', page.source, re.DOTALL)
+        self.assertEqual([re.search("<summary>(.*?)</summary>", picture).group(1) for picture in pictures][0], "Graph at import: 9 nodes")
+        self.assertIn("Graph after the passes: ", pictures[1])
+        self.assertIn(">gelu</text>", pictures[1])
+        self.assertNotIn(">gelu</text>", pictures[0])
+        kernels = re.findall(r'<a href="#kernel-(\d+)">(.*?)</a>', pictures[2], re.DOTALL)
+        self.assertEqual(len(kernels), int(re.search(r"Schedule: (\d+) kernel", pictures[2]).group(1)))
+        (fused,) = [text for _, text in kernels if ">gelu</text>" in text]
+        self.assertIn(">matmul</text>", fused)
+        # Boxes of one picture do not touch, and lie within it.
+        for picture in pictures:
+            width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', picture).groups())
+            boxes = [tuple(map(float, box)) for box in re.findall(
+                r'<rect class="box[^"]*" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', picture)]  # fmt: skip
+            self.assertGreater(len(boxes), 1)
+            for k, (x, y, w, h) in enumerate(boxes):
+                self.assertLessEqual((x + w <= width, y + h <= height), (True, True))
+                for a, b, c, d in boxes[:k]:
+                    self.assertTrue(x + w < a or a + c < x or y + h < b or b + d < y, ((x, y, w, h), (a, b, c, d)))
+
+    def test_names_are_joined_one_way(self):
+        page = self.report(MODEL, "--threads", 1)
+        for cell in re.findall(r'<td class="name"[^>]*>(.*?)</td>', page.source):
+            self.assertNotRegex(html.unescape(cell), r",(?! )")
+
     def test_the_interpreter_has_no_kernels(self):
         (self.folder / "model.fe").write_text(MODEL)
         done = self.call("report", "model.fe", "--device", "interpreter")
@@ -190,7 +231,7 @@ class RooflineTest(Report):
         rows = {}
         for row in re.findall(r'<tr class="first">(.*?)</tr>', page.source):
             cells = [re.sub("<[^>]*>", "", cell) for cell in re.findall("<td[^>]*>(.*?)</td>", row)]
-            rows[cells[3]] = cells
+            rows[cells[4]] = cells
         self.assertEqual(set(rows), {"first product and 1 like it", "negation"})
         total, least = 0, 0
         # Launches; operations, bytes and seconds of all of them.
@@ -199,9 +240,11 @@ class RooflineTest(Report):
             ("negation", 1, 500000, 2 * 500000 * 4, 2e-3, "memory"),
         ):
             with self.subTest(name):
-                _, time, _, _, _, count, bytes_rate, operations_rate, printed_floor, share, by = rows[name]
-                number, unit = time.split()
-                seconds = float(number) * SECONDS[unit]
+                _, time, quartiles, _, _, _, count, bytes_rate, operations_rate, printed_floor, share, by = rows[name]
+                seconds = seconds_of(time)
+                low, high = quartiles.split(" to ")
+                low, high = seconds_of(low if " " in low else low + " " + high.split()[1]), seconds_of(high)
+                self.assertTrue(0 < low <= seconds <= high, quartiles)
                 self.assertEqual((int(count), printed_floor, by), (launches, f"{floor * 1e3:.2f} ms", bound))
                 # The time has three digits.
                 for printed, exact, step in ((share.removesuffix(" %"), 100 * floor / seconds, 1),

@@ -183,7 +183,7 @@ class TargetsTest(PackageCase):
             with self.subTest(target):
                 said = re.search(kernels, self.made(target))
                 for model in (("layers.fe", "--dim", "n=16"), ("layers.fepkg",)):
-                    done = self.call("explain", *model, "--target", target)
+                    done = self.call("explain", "--all", *model, "--target", target)
                     self.assertEqual(done.returncode, OK, done.stderr)
                     self.assertEqual(re.search(kernels, done.stdout)[0], said[0])
                     self.assertIn("<-  llvm" if target == "x86-64-v2" else "<-  grid", done.stdout)

@@ -87,8 +87,9 @@ Result<void> bench(const Options& options) {
     fmt::print("{}\n", figures.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return {};
   }
-  fmt::print("median {:.3f} ms, min {:.3f}, max {:.3f}, first {:.3f} ({} on {})\n", median, times.front(),
-             times.back(), first_ms, counted(options.repeat, "run"), counted(runner.threads(), "thread"));
+  fmt::print("median {:.3f} ms, min {:.3f} ms, max {:.3f} ms, first {:.3f} ms ({} on {})\n", median,
+             times.front(), times.back(), first_ms, counted(options.repeat, "run"),
+             counted(runner.threads(), "thread"));
   fmt::print("{}, prepared constants in {:.1f} ms, loaded in {:.1f} ms\n", stats_text(stats), stats.init_ms,
              stats.load_ms);
   return {};

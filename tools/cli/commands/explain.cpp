@@ -12,39 +12,43 @@
 #include "driver/target_names.h"
 #include "ferrite/counted.hpp"
 #include "tools/cli/commands/explain_rules.h"
+#include "tools/cli/commands/explain_summary.h"
 #include "tools/cli/inputs.h"
 #include "tools/cli/running.h"
+#include "tools/observe/wording.h"
 
 namespace ferrite::cli {
 namespace {
 
 struct Options {
   std::string model;
-  std::vector<std::string> why_not;  // two nodes, or nothing
-  std::string rule;                  // of --near-misses; "" = all
-  std::string target;                // "" = this machine
-  bool near_misses = false, applied = false, layouts = false, placement = false, json = false;
+  std::vector<std::string> why_not;   // two nodes, or nothing
+  std::string rule;                   // of --near-misses; "" = all
+  std::string target;                 // "" = this machine
+  std::vector<std::string> sections;  // of the ledger
+  bool near_misses = false, applied = false, layouts = false, placement = false, all = false, json = false;
   size_t limit = 20;
   PipelineOptions pipeline;
   DeviceOptions device;
   InputOptions inputs;
   CheckPassesOptions check;
+
+  /// Nothing of the ledger is asked for.
+  bool summary() const {
+    return !near_misses && !applied && !layouts && !placement && !all && !json && why_not.empty() &&
+           sections.empty();
+  }
 };
 
 /// Whether a list of node names, "Conv_3, Relu_4", has this one.
 bool names_node(std::string_view list, std::string_view node) {
-  for (auto name : core::split(list, ',')) {
-    while (name.starts_with(' ')) name.remove_prefix(1);
-    if (name == node) return true;
-  }
-  return false;
+  const auto names = names_in(list);
+  return std::ranges::find(names, node) != names.end();
 }
 
 void collect_names(std::string_view list, std::vector<std::string>& names) {
-  for (auto name : core::split(list, ',')) {
-    while (name.starts_with(' ')) name.remove_prefix(1);
-    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
-  }
+  for (const auto name : names_in(list))
+    if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
 }
 
 /// Whether it says where a kernel runs in the end.
@@ -62,6 +66,19 @@ std::string shortened(const std::string& list) {
   return fmt::format("{} and {} more", list.substr(0, end), count - shown);
 }
 
+/// A record's score with its unit, which the kind says; empty where there is none, or the text has it.
+std::string score_text(const core::LedgerRecord& record) {
+  if (record.score == 0 || is_run(record)) return {};
+  if (record.kind == "pass") return time_text(record.score * 1e-3);
+  if (record.kind == "rule") return counted(static_cast<uint64_t>(record.score), "time");
+  if (record.kind == "placement") return counted(static_cast<uint64_t>(record.score), "copy", "copies");
+  if (record.kind == "record") return counted(static_cast<uint64_t>(record.score), "launch", "launches");
+  if (record.kind == "parts") return count_text(record.score) + " points";
+  for (const std::string_view costs : {"candidate", "select", "claim"})
+    if (record.kind == costs && record.category != "memory") return time_text(record.score);
+  return size_text(static_cast<uint64_t>(record.score));
+}
+
 std::string line_of(const core::LedgerRecord& record) {
   const bool placed = record.kind == "placement" || record.kind == "transfer";
   std::string text = record.outcome;
@@ -69,14 +86,7 @@ std::string line_of(const core::LedgerRecord& record) {
   if (!record.subject.empty()) text += "  " + (placed ? shortened(record.subject) : record.subject);
   if (!record.object.empty()) text += (record.kind == "inline" ? "  into  " : "  <-  ") + record.object;
   if (!record.text.empty()) text += ": " + record.text;
-  if (record.kind == "transfer")
-    text += fmt::format("  {}", counted(static_cast<uint64_t>(record.score), "byte"));
-  else if (is_run(record))
-    return text;  // the score is the kernel's number, which the text has
-  else if (record.score == std::floor(record.score))
-    text += record.score != 0 ? fmt::format("  [{:.0f}]", record.score) : "";
-  else
-    text += fmt::format("  [{:.6g}]", record.score);
+  if (const auto figure = score_text(record); !figure.empty()) text += "  [" + figure + "]";
   return text;
 }
 
@@ -191,24 +201,23 @@ void print_pair(const std::vector<core::LedgerRecord>& found, const std::vector<
   }
 }
 
-/// Records by kind; only those of `kind` where that is not empty.
-void print_records(const std::vector<core::LedgerRecord>& records, std::string_view kind_only = {}) {
+bool has_section(const std::vector<core::LedgerRecord>& records, std::string_view kind) {
+  return std::ranges::any_of(records, [&](const auto& record) { return record.kind == kind; });
+}
+
+/// The records of a section after their number by outcome.
+void print_section(const std::vector<core::LedgerRecord>& records, std::string_view kind) {
+  fmt::print("{}\n", counts_text(records, kind));
+  for (const auto& record : records)
+    if (record.kind == kind) fmt::print("  {}\n", line_of(record));
+}
+
+/// All records by kind, in the order of the first one of each.
+void print_records(const std::vector<core::LedgerRecord>& records) {
   std::vector<std::string> kinds;
   for (const auto& record : records)
-    if ((kind_only.empty() || record.kind == kind_only) &&
-        std::find(kinds.begin(), kinds.end(), record.kind) == kinds.end())
-      kinds.push_back(record.kind);
-  for (const auto& kind : kinds) {
-    std::map<std::string, size_t> counts;
-    for (const auto& record : records)
-      if (record.kind == kind)
-        ++counts[record.category.empty() ? record.outcome : record.outcome + ", " + record.category];
-    std::vector<std::string> parts;
-    for (const auto& [outcome, count] : counts) parts.push_back(fmt::format("{} {}", count, outcome));
-    fmt::print("{}: {}\n", kind, fmt::join(parts, "; "));
-    for (const auto& record : records)
-      if (record.kind == kind) fmt::print("  {}\n", line_of(record));
-  }
+    if (std::ranges::find(kinds, record.kind) == kinds.end()) kinds.push_back(record.kind);
+  for (const auto& kind : kinds) print_section(records, kind);
 }
 
 /// Of the ledger what says where things run in the end, and what is copied for that.
@@ -224,7 +233,8 @@ void print_placement(const std::vector<core::LedgerRecord>& records, const core:
   const auto& devices = compilation.executable->devices;
   if (devices.size() == 1) {
     fmt::print("placement: all runs on {}:{}, the only device\n", devices[0]->kind, devices[0]->number);
-    return print_records(records, "claim");
+    if (has_section(records, "claim")) print_section(records, "claim");
+    return;
   }
   std::vector<std::string> parts;
   for (const auto& device : devices) {
@@ -267,6 +277,19 @@ Result<void> explain_rules(const Options& options, OpenModel& opened,
   return {};
 }
 
+/// Keeps the records that the options ask for.
+void keep_wanted(const Options& options, std::vector<core::LedgerRecord>& records) {
+  if (options.layouts) {
+    std::erase_if(records, [](const auto& record) { return record.kind != "layout"; });
+  } else if (options.placement) {
+    std::erase_if(records, [](const auto& record) { return !is_of_placement(record); });
+  } else if (!options.sections.empty()) {
+    std::erase_if(records, [&](const auto& record) {
+      return std::ranges::find(options.sections, record.kind) == options.sections.end();
+    });
+  }
+}
+
 Result<void> explain(const Options& options) {
   Progress progress("compiling " + options.model);
   PipelineOptions pipeline = options.pipeline;
@@ -276,10 +299,12 @@ Result<void> explain(const Options& options) {
                       error(FE_EINVALID, "FE-D24", "{} targets; explain one at a time", count));
     pipeline.targets.push_back(options.target);
   }
-  FE_TRY(auto opened,
-         open_model(
-             pipeline, options.device, options.model, options.check, nullptr,
-             "; --target, as in --target sm_90a, explains what is compiled for a device that is not here"));
+  core::observe::Observation observation;
+  FE_TRY(
+      auto opened,
+      open_model(
+          pipeline, options.device, options.model, options.check, options.summary() ? &observation : nullptr,
+          "; --target, as in --target sm_90a, explains what is compiled for a device that is not here"));
   opened.compile.recompile = true;  // a package keeps no ledger: its graph is compiled anew
   if (!options.target.empty()) {
     const core::TargetName target{options.target, "--target " + options.target};
@@ -294,17 +319,12 @@ Result<void> explain(const Options& options) {
   FE_TRY(auto program, opened.model->program(dims, opened.compile));
   progress.update("");
   report(opened.check.get());
-  const auto& stats = program->compilation.stats;
   auto records = program->ledger.records();
   if (!options.why_not.empty()) {
     FE_TRY(records, explain_pair(opened, dims, records, options.why_not));
   }
   if (options.json) {
-    if (options.layouts) {
-      std::erase_if(records, [](const auto& record) { return record.kind != "layout"; });
-    } else if (options.placement) {
-      std::erase_if(records, [](const auto& record) { return !is_of_placement(record); });
-    }
+    keep_wanted(options, records);
     fmt::print("{}\n", core::ledger_json(records));
     return {};
   }
@@ -313,19 +333,32 @@ Result<void> explain(const Options& options) {
     return {};
   }
   if (options.layouts) {
-    print_records(records, "layout");
-    if (std::ranges::none_of(records, [](const auto& record) { return record.kind == "layout"; }))
+    if (has_section(records, "layout"))
+      print_section(records, "layout");
+    else
       fmt::print("layout: every buffer has its dims in the order of the graph\n");
     return {};
   }
   if (options.placement) {
-    std::erase_if(records, [](const auto& record) { return !is_of_placement(record); });
+    keep_wanted(options, records);
     print_placement(records, program->compilation);
     return {};
   }
-  print_records(records);
-  fmt::print("{}\n", stats_text(stats));
+  for (const auto& section : options.sections) print_section(records, section);
+  if (options.all) print_records(records);
+  if (options.all) fmt::print("{}\n", stats_text(program->compilation.stats));
+  if (options.summary())
+    fmt::print("{}", Summary{options.model, program->compilation, observation, records}.text());
   return {};
+}
+
+/// Empty where there is such a section, as CLI11 wants it.
+std::string is_section(const std::string& name) {
+  std::vector<std::string_view> kinds;
+  for (const auto& section : sections) kinds.push_back(section.kind);
+  if (std::ranges::find(kinds, name) != kinds.end()) return {};
+  return fmt::format("there is no section '{}'; there are {}{}", name, fmt::join(kinds, ", "),
+                     core::did_you_mean(name, kinds));
 }
 
 }  // namespace
@@ -338,6 +371,19 @@ Run add_explain(CLI::App& command) {
           "The model's file (.onnx, .fe, .fepkg); a package keeps no ledger, its graph is compiled again")
       ->required()
       ->type_name("MODEL");
+  std::vector<std::string_view> kinds;
+  for (const auto& section : sections) kinds.push_back(section.kind);
+  auto* section =
+      command
+          .add_option("--section", options->sections,
+                      fmt::format("The records of these sections of the ledger, in place of the summary: a "
+                                  "comma-separated list of {}",
+                                  fmt::join(kinds, ", ")))
+          ->type_name("NAME,...")
+          ->delimiter(',')
+          ->check(is_section)
+          ->allow_extra_args(false);
+  auto* all = command.add_flag("--all", options->all, "The records of all sections, in place of the summary");
   auto* why_not = command
                       .add_option("--why-not", options->why_not,
                                   "Only what was decided about fusing these two nodes of the model")
@@ -362,6 +408,13 @@ Run add_explain(CLI::App& command) {
   applied->excludes(near_misses)->excludes(layouts)->excludes(placement);
   layouts->excludes(near_misses)->excludes(placement);
   placement->excludes(near_misses);
+  for (auto* of_ledger : {section, all})
+    of_ledger->excludes(why_not)
+        ->excludes(applied)
+        ->excludes(near_misses)
+        ->excludes(layouts)
+        ->excludes(placement);
+  section->excludes(all);
   command
       .add_option("--target", options->target,
                   "What to compile for, whose device need not be here: a name, as sm_90a, or as its backend "

@@ -24,6 +24,14 @@ std::string rate_text(double per_second, std::string_view unit) {
   return fmt::format("{:.1f} G{}/s", per_second * 1e-9, unit);
 }
 
+/// The unit of a number, which its name tells.
+std::string_view unit_of(std::string_view number) {
+  if (number.ends_with("_bytes")) return "B";
+  if (number.ends_with("_ns")) return "ns";
+  if (number == "bandwidth") return "B/s";
+  return number == "operations" ? "op/s" : "";
+}
+
 /// Measures the peaks of the chosen device and stores them, for estimates.
 Result<void> measure(const Options& options, const core::plugin::Pipeline& pipeline,
                      const core::Session& session) {
@@ -50,10 +58,11 @@ Result<void> measure(const Options& options, const core::plugin::Pipeline& pipel
   fmt::print("measured {}:{} with {}: {}\n", device.kind, device.number, counted(workers, "thread"),
              rate_text(peaks.operations, "FLOP"));
   for (const auto& [bytes, per_second] : peaks.bandwidth)
-    fmt::print("  {:>8} KiB  {}\n", bytes >> 10, rate_text(per_second, "B"));
+    fmt::print("  {:>10}  {}\n", size_text(static_cast<uint64_t>(bytes)), rate_text(per_second, "B"));
   for (const auto& number : core::runtime::number_table)
     if (number.is_measured && numbers.*number.stated != 0)
-      fmt::print("  {:<12} {:>14}  {}\n", number.name, numbers.*number.stated, number.doc);
+      fmt::print("  {:<12} {:>14} {:<4}  {}\n", number.name, numbers.*number.stated, unit_of(number.name),
+                 number.doc);
   FE_TRY(const auto other, core::runtime::save_measured(device.kind, device.description, numbers));
   fmt::print("kept in {}\nand {}\n", path, other);
   return {};
@@ -65,8 +74,8 @@ void print_numbers(const std::string& name, const core::plugin::Registry& regist
   if (!device || (*device)->generators().empty()) return;
   const auto& [values, sources, choice_sources] = (*device)->numbers;
   const auto print = [](const auto& entry, const auto& value, core::runtime::Source source) {
-    fmt::print("    {:<12} {:>14}  {:<8}  {}\n", entry.name, value, core::runtime::name_of(source),
-               entry.doc);
+    fmt::print("    {:<12} {:>14} {:<4}  {:<8}  {}\n", entry.name, value, unit_of(entry.name),
+               core::runtime::name_of(source), entry.doc);
   };
   for (size_t k = 0; k < sources.size(); ++k) {
     const auto& number = core::runtime::number_table[k];

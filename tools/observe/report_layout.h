@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Layered drawings of directed graphs without cycles: K. Sugiyama, S. Tagawa, M. Toda, "Methods for Visual
+// Understanding of Hierarchical System Structures" (1981). Layers by depth, orders by barycentres, long edges
+// by way of a point in each layer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ferrite::cli {
+
+struct DrawnBox {
+  double width = 0, height = 0;  ///< given
+  double x = 0, y = 0;           ///< of its upper left corner
+  size_t layer = 0;
+};
+struct DrawnPoint {
+  double x = 0, y = 0;
+};
+
+/// A drawing from top to bottom.
+struct Drawing {
+  std::vector<DrawnBox> boxes;
+  std::vector<std::vector<DrawnPoint>> edges;  ///< pieces of edges: from the first point to the last one
+  std::vector<double> layer_ends;              ///< the lower end of each layer
+  double width = 0, height = 0;
+};
+
+/// `edges`: from a box to one after it in the list.
+Drawing draw_layers(std::vector<DrawnBox> boxes, std::span<const std::pair<uint32_t, uint32_t>> edges);
+
+}  // namespace ferrite::cli
