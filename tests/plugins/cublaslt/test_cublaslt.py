@@ -18,15 +18,15 @@ from program import BUILD, OK, ProgramTest, main  # noqa: E402
 # Name, inputs, nodes, the candidate that takes all of them, and what the library is asked, as a pattern.
 CASES = [
     ("f32", "%x: f32[37,48], %w: f32[48,80]", "%y = matmul(%x, %w)", "cublaslt.matmul",
-     "m 80 n 37 k 48 types 0 0 turned 0 0 epilogue 1 .* alpha 1 beta 0 batches 1"),
+     "m 80 n 37 k 48 types 0 0 transposed 0 0 epilogue 1 .* alpha 1 beta 0 batches 1"),
     ("f64", "%x: f64[5,48], %w: f64[48,8]", "%y = matmul(%x, %w)", "cublaslt.matmul", "types 1 1 "),
     ("f16", "%x: f16[37,48], %w: f16[48,80]", "%y = matmul(%x, %w)", "cublaslt.matmul", "types 2 2 "),
     ("bf16", "%x: bf16[37,48], %w: bf16[48,80]", "%y = matmul(%x, %w)", "cublaslt.matmul", "types 14 14 "),
     ("weights the other way round", "%x: bf16[64,48], %w: bf16[80,48]",
-     "%t = transpose(%w) {perm = [1, 0]}\n%y = matmul(%x, %t)", "cublaslt.matmul", "m 80 n 64 k 48 .* turned 1 0"),
+     "%t = transpose(%w) {perm = [1, 0]}\n%y = matmul(%x, %t)", "cublaslt.matmul", "m 80 n 64 k 48 .* transposed 1 0"),
     ("both the other way round", "%x: f32[48,64], %w: f32[80,48]",
      "%s = transpose(%x) {perm = [1, 0]}\n%t = transpose(%w) {perm = [1, 0]}\n%y = matmul(%s, %t)", "cublaslt.matmul",
-     "turned 1 1"),
+     "transposed 1 1"),
     ("a row", "%x: bf16[1,48], %w: bf16[48,256]", "%y = matmul(%x, %w)", "cublaslt.matmul", "m 256 n 1 k 48"),
     ("a column", "%w: bf16[256,48], %x: bf16[48,1]", "%y = matmul(%w, %x)", "cublaslt.matmul", "(m 256 n 1|m 1 n 256) k 48"),
     ("heads", "%x: f16[2,6,33,16], %w: f16[2,6,16,40]", "%y = matmul(%x, %w)", "cublaslt.matmul", "batches 12 "),
@@ -47,7 +47,7 @@ CASES = [
     ("residual", "%x: bf16[2,37,48], %w: bf16[48,80], %b: bf16[80], %r: bf16[2,37,80]",
      "%m = matmul(%x, %w)\n%s = add(%m, %b)\n%y = add(%r, %s)", "cublaslt.matmul.bias.sum", "epilogue 4 .* beta 1"),
     ("gemm", "%x: f32[37,48], %w: f32[80,48], %b: f32[80]", "%y = gemm(%x, %w, %b) {trans_b = true}", "cublaslt.matmul.bias",
-     "turned 1 0 epilogue 4"),
+     "transposed 1 0 epilogue 4"),
     ("a convolution of points", "%x: f32[2,9,10,24], %w: f32[40,24,1,1]",
      "%t = transpose(%x) {perm = [0, 3, 1, 2]}\n%y = conv(%t, %w)", "cublaslt.matmul", "k 24"),
 ]  # fmt: skip

@@ -96,7 +96,7 @@ class HostileFileTest(PackageCase):
             else:
                 self.refused(written(left), "FE-K52", f"no section of kind {kind}")
         self.refused(written([replace(section, target=3) for section in good]), "FE-K52", "no section")
-        self.refused(written(good, behind=bytes(64)), "FE-K52", "behind its last section")
+        self.refused(written(good, behind=bytes(64)), "FE-K52", "after its last section")
         # A mebibyte of zeros in a few bytes: the size that the frame says is the section's, and the contents are refused.
         block = (128 << 10) << 3 | 2  # repeated, not the last
         frame = struct.pack("<IBQ", 0xFD2FB528, 0xE0, 1 << 20) + (block.to_bytes(3, "little") + b"\0") * 7
