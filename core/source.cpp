@@ -22,10 +22,6 @@ constexpr std::array<Entrance, 4> entrances = {
     Entrance{"a graph", "import", "lower"}, Entrance{"a loop program", "inline", "fuse"},
     Entrance{"a schedule", "post_fusion", "emit"}, Entrance{"a kernel", "emit", "emit"}};  // by Source
 
-ptrdiff_t position(std::string_view stage) {
-  return std::find(stage_names.begin(), stage_names.end(), stage) - stage_names.begin();
-}
-
 Error enters_nothing(std::string_view what) {
   return error(FE_EINVALID, "FE-C04",
                "{} enters no stage; give what an earlier stage prints, --to fuse or before", what);
