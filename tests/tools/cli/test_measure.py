@@ -165,11 +165,11 @@ class MeasureTest(ProgramTest):
         self.assertEqual(self.kernels("divided.fe", "--threads", 1), 2)
 
         listing = self.home_call("targets")
-        self.assertRegex(listing, r"workers +16  measured ")
-        self.assertRegex(listing, r"pages +512  default ")
-        self.assertRegex(listing, r"line_bytes +64  stated ")
-        self.assertRegex(listing, r"activations +channels_last  stated ")
-        self.assertRegex(listing, r"products +any  default ")
+        self.assertRegex(listing, r"workers +16 +(B +)?measured ")
+        self.assertRegex(listing, r"pages +512 +(B +)?default ")
+        self.assertRegex(listing, r"line_bytes +64 +(B +)?stated ")
+        self.assertRegex(listing, r"activations +channels_last +(B +)?stated ")
+        self.assertRegex(listing, r"products +any +(B +)?default ")
 
         # A lock has the numbers, and its kernels are the same where others hold.
         self.home_call("run", "divided.fe", "--lock-decisions", "divided.lock")

@@ -129,7 +129,7 @@ class PluginCheckTest(ProgramTest):
         self.assertFails(checks, "L3 backend poor: device", "FE-P52", "differs each time")
         self.assertFails(checks, "L3 backend poor: memory", "FE-P52", "not aligned to 64")
         self.assertFails(checks, "L3 backend poor: streams", "FE-P52", "the same native handle")
-        self.assertFails(checks, "L3 backend poor: launch graphs", "FE-P52", "done before it is replayed")
+        self.assertFails(checks, "L3 backend poor: launch graphs", "FE-P52", "runs before it is replayed")
         self.assertFails(checks, "L3 backend poor: add", "FE-P52", "the interpreter gives")
         self.assertEqual(checks["L3 backend poor: contract"]["outcome"], "skipped")
         self.assertRegex(checks["L3 backend poor: contract"]["text"],
