@@ -350,8 +350,8 @@ class LevelZeroTest(OnPocl):
         done = self.call(*explain, environment=self.environment | {"POCL_DRIVER_FLAGS": "5"})
         self.assertRegex(done.stdout, r"(?m)^  runs  wide  <-  cpu:0: by cpu as .*; level_zero: .* of f64 is not declared$", done.stderr)
         self.assertRegex(done.stdout, r"(?m)^  runs  first  <-  level_zero:0: by level_zero as ")
-        self.assertRegex(done.stdout, r"(?m)^  from device  of first  <-  level_zero:0  128 bytes$")
-        self.assertRegex(done.stdout, r"(?m)^  to device  of narrow  <-  level_zero:0  128 bytes$")
+        self.assertRegex(done.stdout, r"(?m)^  from device  of first  <-  level_zero:0  \[128 B\]$")
+        self.assertRegex(done.stdout, r"(?m)^  to device  of narrow  <-  level_zero:0  \[128 B\]$")
         # A plugin of its own folder, where the table is looked for.
         for file in (BUILD / "lib/ferrite/plugins").glob("*level_zero*"):
             (self.folder / file.name).symlink_to(file)

@@ -83,7 +83,7 @@ class PlacementTest(ProgramTest):
             np.testing.assert_allclose(np.load(self.folder / f"out/output_{index}.npy"), expected, 1e-4, 1e-4)
 
     def explained(self, *patterns, options=(), **how):
-        done = self.compiled("explain", *options, *(() if "--placement" in options else ("--all",)), **how)
+        done = self.compiled("explain", *options, *(() if {"--placement", "--why-not"} & set(options) else ("--all",)), **how)
         self.assertEqual(done.returncode, 0, done.stderr)
         for pattern in patterns:
             self.assertRegex(done.stdout, "(?m)" + pattern)
@@ -136,8 +136,8 @@ class PlacementTest(ProgramTest):
         how = self.with_accelerator()
         how["options"] += ["--placement"]
         text = self.explained(r"^  runs  .*total.*  <-  cpu:0: by cpu as .*; npu: it compiles no loops", r"  <-  npu:0: claimed by acme.npu as elementwise$",
-                              r"^claim: 2 taken$", r"^  to device  input 'x'  <-  npu:0  384 bytes$", r"^  from device  of sum,clip  <-  npu:0  384 bytes$",
-                              r"^  to device  of total, centre  <-  npu:0  384 bytes$", **how)  # fmt: skip
+                              r"^claim: 2 taken$", r"^  to device  input 'x'  <-  npu:0  \[384 B\]$", r"^  from device  of sum, clip  <-  npu:0  \[384 B\]$",
+                              r"^  to device  of total, centre  <-  npu:0  \[384 B\]$", **how)  # fmt: skip
         how["options"] += ["--json"]
         records = json.loads(self.compiled("explain", *how.pop("options"), **how).stdout)
         self.assertEqual({record["kind"] for record in records}, {"claim", "placement", "transfer"})
