@@ -486,11 +486,8 @@ void Steps::log_program(std::string_view channel) {
 std::span<const std::string_view> stages() { return stage_names; }
 
 void CompileStats::count(const runtime::Executable& executable) {
-  const auto count = [](const std::vector<runtime::Launch>& launches) {
-    return static_cast<size_t>(std::ranges::count(launches, runtime::no_copy, &runtime::Launch::copy));
-  };
-  kernels = count(executable.steps);
-  kernels_at_load = count(executable.init);
+  kernels = runtime::count_kernels(executable.steps);
+  kernels_at_load = runtime::count_kernels(executable.init);
   std::set<std::string> calls;
   for (const auto* launches : {&executable.init, &executable.steps})
     for (const auto& launch : *launches)

@@ -107,15 +107,8 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
     auto package = package::Package::open(state.file);
     if (!package) return at(path, std::move(package.error()));
     state.package = std::move(*package);
-    const auto ports = [](const std::vector<runtime::PortInfo>& infos) {
-      std::vector<ModelPort> result;
-      for (const auto& info : infos)
-        result.push_back(
-            {info.name, info.dtype, true, info.dims, std::vector<std::string>(info.dims.size())});
-      return result;
-    };
-    model->inputs_ = ports(state.package->inputs());
-    model->outputs_ = ports(state.package->outputs());
+    model->inputs_ = package::model_ports(state.package->inputs());
+    model->outputs_ = package::model_ports(state.package->outputs());
     return model;
   }
   if (extension == ".fe") {

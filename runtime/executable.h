@@ -2,6 +2,7 @@
 // The result of compiling: loaded kernels, constants, two launch lists (init, run) and a memory plan.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -55,6 +56,11 @@ struct Launch {
   std::vector<fe_tensor_type> call_types;  ///< one per argument of a call; dims point into call_dims
   std::vector<std::vector<int64_t>> call_dims;
 };
+
+/// The launches that are no copies.
+inline size_t count_kernels(std::span<const Launch> launches) {
+  return static_cast<size_t>(std::ranges::count(launches, no_copy, &Launch::copy));
+}
 
 /// A dim of a kernel's argument that a data-dependent index addresses.
 struct CheckedDim {

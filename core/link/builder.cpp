@@ -346,15 +346,15 @@ void Builder::State::record_kernels() {
 Builder::Builder(const Schedule& schedule, const Devices& devices, const select::Placement& placement,
                  const std::vector<select::Region>& regions, const BuildOptions& options,
                  select::CandidateBlocklist& blocklist, Ledger& ledger)
-    : steps_(std::make_unique<State>(schedule, devices, placement, regions, options, blocklist, ledger)) {}
+    : state_(std::make_unique<State>(schedule, devices, placement, regions, options, blocklist, ledger)) {}
 Builder::~Builder() = default;
-Result<void> Builder::select() { return steps_->select(); }
-Result<void> Builder::select(const loop::Kernel& kernel) { return steps_->select(kernel); }
-Result<void> Builder::emit() { return steps_->emit(); }
-Result<void> Builder::load() { return steps_->load(); }
-void Builder::plan() { steps_->plan(); }
-Result<std::shared_ptr<Executable>> Builder::link() { return steps_->link(); }
-std::string Builder::text() const { return steps_->text(); }
-std::string Builder::code() const { return steps_->code(); }
+Result<void> Builder::select() { return state_->select(); }
+Result<void> Builder::select(const loop::Kernel& kernel) { return state_->select(kernel); }
+Result<void> Builder::emit() { return state_->emit(); }
+Result<void> Builder::load() { return state_->load(); }
+void Builder::plan() { state_->plan(); }
+Result<std::shared_ptr<Executable>> Builder::link() { return state_->link(); }
+std::string Builder::text() const { return state_->text(); }
+std::string Builder::code() const { return state_->code(); }
 
 }  // namespace ferrite::core::link

@@ -83,7 +83,7 @@ class Builder {
 
  private:
   class State;
-  std::unique_ptr<State> steps_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace ferrite::core::link

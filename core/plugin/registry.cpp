@@ -78,10 +78,7 @@ Result<const LoadedPlugin*> Registry::load(const PluginRequest& request) {
               error(FE_EINVALID, "FE-M22",
                     "the descriptor says version {}, its library {} says {}; correct one of them",
                     request.version, request.library, plugin->version));
-  for (const auto& other : plugins_)
-    if (other->id == plugin->id)
-      return at(place, error(FE_EINVALID, "FE-P08", "plugin '{}' is already loaded from {}", plugin->id,
-                             other->library));
+  FE_CHECK(check_new(plugin->id, place));
 
   if (plugin->description) {
     std::vector<fe_attr> config;

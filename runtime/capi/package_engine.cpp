@@ -35,8 +35,7 @@ class PackagedProgram final : public RunnableProgram {
   }
   ProgramFigures figures() const override {
     const auto& made = *loaded_.executable;
-    const auto kernels = std::ranges::count(made.steps, runtime::no_copy, &runtime::Launch::copy);
-    return {loaded_.figures.nodes, loaded_.figures.statements, static_cast<uint64_t>(kernels), 0,
+    return {loaded_.figures.nodes, loaded_.figures.statements, runtime::count_kernels(made.steps), 0,
             made.init_ms,          load_ms_ - made.init_ms};
   }
   std::string ledger() const override { return "[]"; }  // packages do not store decisions
@@ -82,17 +81,11 @@ class PackageEngine final : public Engine {
 class PackageModel final : public LoadedModel {
  public:
   PackageModel(PackageEngine& engine, std::string path, std::shared_ptr<const package::Package> package)
-      : engine_(engine), path_(std::move(path)), package_(std::move(package)) {
-    const auto ports = [](const std::vector<runtime::PortInfo>& infos) {
-      std::vector<ModelPort> result;
-      for (const auto& info : infos)
-        result.push_back(
-            {info.name, info.dtype, true, info.dims, std::vector<std::string>(info.dims.size())});
-      return result;
-    };
-    inputs_ = ports(package_->inputs());
-    outputs_ = ports(package_->outputs());
-  }
+      : engine_(engine),
+        path_(std::move(path)),
+        package_(std::move(package)),
+        inputs_(package::model_ports(package_->inputs())),
+        outputs_(package::model_ports(package_->outputs())) {}
   const std::vector<ModelPort>& inputs() const override { return inputs_; }
   const std::vector<ModelPort>& outputs() const override { return outputs_; }
 
@@ -117,7 +110,7 @@ class PackageModel final : public LoadedModel {
   PackageEngine& engine_;
   const std::string path_;
   const std::shared_ptr<const package::Package> package_;
-  std::vector<ModelPort> inputs_, outputs_;
+  const std::vector<ModelPort> inputs_, outputs_;
   std::mutex mutex_;
   std::shared_ptr<const RunnableProgram> program_;
 };
@@ -150,7 +143,7 @@ Result<std::unique_ptr<LoadedModel>> PackageEngine::open_model(const std::string
 
 Result<package::Loaded> PackageEngine::load(const package::Package& package) {
   std::lock_guard lock(mutex_);
-  FE_TRY(const auto needs, package.needs());
+  const auto& needs = package.needs();
   if (loads_installed_) {
     for (const auto& kind : needs.kinds) load_installed("ferrite_" + kind);
     // By convention the library of plugin acme.gemm is acme_gemm.so.

@@ -14,6 +14,10 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
+void add_once(std::vector<std::string>& list, const std::string& name) {
+  if (std::ranges::find(list, name) == list.end()) list.push_back(name);
+}
+
 bool same_port(const runtime::PortInfo& a, const runtime::PortInfo& b) {
   return a.name == b.name && a.dtype == b.dtype && a.dims == b.dims && a.changed == b.changed;
 }
@@ -73,8 +77,7 @@ std::vector<std::string> kinds_of(const std::string& path) {
   for (uint32_t target = 0; container && container->has(Kind::program, target); ++target) {
     const auto program = container->read(Kind::program, target);
     if (!program) break;
-    for (const auto& kind : kinds_in(*program))
-      if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+    for (const auto& kind : kinds_in(*program)) add_once(kinds, kind);
   }
   return kinds;
 }
@@ -101,23 +104,19 @@ Result<void> Package::read() {
     if (!std::ranges::equal(inputs, program.executable->inputs, same_port) ||
         !std::ranges::equal(outputs, program.executable->outputs, same_port))
       return error(FE_EINVALID, "FE-K52", "its programs have different inputs or outputs");
+    for (const auto& need : program.needs) add_once(needs_.kinds, need.kind);
+    for (const auto& part : program.parts)
+      if (!part.library.empty()) add_once(needs_.libraries, part.library);
     programs_.push_back(std::move(bytes));
   }
   return {};
 }
 
-Result<Package::Needs> Package::needs() const {
-  Needs needs;
-  const auto add = [](std::vector<std::string>& list, const std::string& name) {
-    if (!name.empty() && std::ranges::find(list, name) == list.end()) list.push_back(name);
-  };
-  for (uint32_t target = 0; target < programs_.size(); ++target) {
-    FE_TRY(const auto code_bytes, container_.size(Kind::code, target));
-    FE_TRY(const auto program, read_program(programs_[target], weights_, code_bytes));
-    for (const auto& need : program.needs) add(needs.kinds, need.kind);
-    for (const auto& part : program.parts) add(needs.libraries, part.library);
-  }
-  return needs;
+std::vector<ModelPort> model_ports(std::span<const runtime::PortInfo> ports) {
+  std::vector<ModelPort> result;
+  for (const auto& port : ports)
+    result.push_back({port.name, port.dtype, true, port.dims, std::vector<std::string>(port.dims.size())});
+  return result;
 }
 
 Result<std::vector<std::byte>> Package::graph_bytes() const {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/model_port.h"
 #include "runtime/package/container.h"
 #include "runtime/package/program.h"
 #include "runtime/plugin/backends.h"
@@ -46,8 +47,7 @@ class Package {
   struct Needs {
     std::vector<std::string> kinds, libraries;
   };
-  /// FE-K52.
-  Result<Needs> needs() const;
+  const Needs& needs() const { return needs_; }
   /// The decompressed section with the graph. FE-K52.
   Result<std::vector<std::byte>> graph_bytes() const;
   /// The weights. They are in the mapped file and live as long as it.
@@ -71,6 +71,10 @@ class Package {
   std::span<const std::byte> weights_;                                               ///< in the file
   std::vector<std::vector<std::byte>> programs_;                                     ///< by target
   std::pair<std::vector<runtime::PortInfo>, std::vector<runtime::PortInfo>> ports_;  ///< inputs and outputs
+  Needs needs_;
 };
+
+/// Ports of a program as those of a model: all dims are fixed.
+std::vector<ModelPort> model_ports(std::span<const runtime::PortInfo> ports);
 
 }  // namespace ferrite::core::package

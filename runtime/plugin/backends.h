@@ -70,6 +70,8 @@ class Backends {
   /// Adds a provider or a runtime; contributions of other kinds are ignored. FE-P07 if the table is
   /// malformed.
   Result<void> add_backend(const LoadedPlugin& plugin, const fe_contribution& contribution);
+  /// FE-P08, at `place`, where a plugin of this id is loaded.
+  Result<void> check_new(const std::string& id, const std::string& place) const;
   /// Removes the contributions of a plugin.
   void remove_backends(const LoadedPlugin& plugin);
 

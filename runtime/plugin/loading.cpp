@@ -112,6 +112,14 @@ Result<void> Backends::add_backend(const LoadedPlugin& plugin, const fe_contribu
   return {};
 }
 
+Result<void> Backends::check_new(const std::string& id, const std::string& place) const {
+  for (const auto& other : plugins_)
+    if (other->id == id)
+      return at(place,
+                error(FE_EINVALID, "FE-P08", "plugin '{}' is already loaded from {}", id, other->library));
+  return {};
+}
+
 void Backends::remove_backends(const LoadedPlugin& plugin) {
   const auto is_its = [&](const auto& item) { return item.plugin == &plugin; };
   std::erase_if(providers_, is_its);
@@ -120,10 +128,7 @@ void Backends::remove_backends(const LoadedPlugin& plugin) {
 
 Result<const LoadedPlugin*> BackendPlugins::load(const std::string& library) {
   FE_TRY(auto described, describe_library(library, {}, {}));
-  for (const auto& other : plugins_)
-    if (other->id == described.id)
-      return at(library, error(FE_EINVALID, "FE-P08", "plugin '{}' is already loaded from {}", other->id,
-                               other->library));
+  FE_CHECK(check_new(described.id, library));
   auto plugin = std::make_unique<LoadedPlugin>();
   plugin->id = std::move(described.id);
   plugin->version = std::move(described.version);
