@@ -18,7 +18,7 @@ bool wants_stored_operands(const runtime::Devices& devices);
 /// maps that store them, and a code generator that computes the operands where it reads them.
 class StoredOperands : public schedule::OperandAdvisor {
  public:
-  /// Keeps references to all arguments.
+  /// Keeps references to all arguments but the memory limit.
   StoredOperands(const runtime::Devices& devices, plugin::CostModels& costs,
                  const schedule::MemoryLimit& memory, const CandidateBlocklist& blocklist,
                  tune::Decisions& decisions)
@@ -37,7 +37,7 @@ class StoredOperands : public schedule::OperandAdvisor {
 
   const runtime::Devices& devices_;
   plugin::CostModels& costs_;
-  const schedule::MemoryLimit& memory_;
+  const schedule::MemoryLimit memory_;
   const CandidateBlocklist& blocklist_;
   tune::Decisions& decisions_;
   Result<void> failed_;

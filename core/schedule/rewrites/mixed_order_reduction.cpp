@@ -311,7 +311,7 @@ class Mixer {
 
   Schedule& schedule_;
   const TargetNumbers& target_;
-  const MemoryLimit& memory_;
+  const MemoryLimit memory_;
   LoopProgram& program_;
   size_t group_ = 0;
   const std::vector<int64_t> live_;                ///< by group, in bytes, before any change

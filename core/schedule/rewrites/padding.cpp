@@ -169,7 +169,7 @@ class RowPadder {
   Schedule& schedule_;
   LoopProgram& program_;
   const RowPadding& padding_;
-  const MemoryLimit& memory_;
+  const MemoryLimit memory_;
   Ledger& ledger_;
   std::vector<int64_t> live_;    ///< by group, in bytes
   std::vector<Users> users_;     ///< by storage
