@@ -90,75 +90,93 @@ Model::~Model() {
 }
 
 Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::string& path) {
-  std::unique_ptr<Model> model(new Model(session));
-  model->path_ = path;
-  model->state_ = std::make_unique<State>();
-  auto& state = *model->state_;
   auto mapped = graph::MappedFile::open(path);
   if (!mapped)
     return at(path.empty() ? "MODEL" : path,
               error(mapped.error().status, "FE-I01", "the model cannot be read: {}; give the path of a file",
                     mapped.error().text));
-  state.file = std::move(*mapped);
-  auto bytes = state.file->bytes();
-  std::filesystem::path file(path);
-  auto extension = file.extension().string();
-  if (extension == package::suffix) {
-    auto package = package::Package::open(state.file);
-    if (!package) return at(path, std::move(package.error()));
-    state.package = std::move(*package);
-    model->inputs_ = package::model_ports(state.package->inputs());
-    model->outputs_ = package::model_ports(state.package->outputs());
-    return model;
-  }
-  if (extension == ".fe") {
-    state.text_options.file = path;
-    state.text_options.weight_folder = file.parent_path().string();
-    state.text_options.registry = &session.registry().ops();
-    FE_TRY(state.text_graph, graph::parse_open(state.text(), state.text_options));
-    auto& graph = state.text_graph->graph;
-    auto port_of = [&](const std::string& name, const graph::TensorType& type) {
-      ModelPort port{name, type.dtype, true, {}, {}};
-      for (auto dim : type.dims) {
-        port.dims.push_back(graph::is_static(dim) ? dim : -1);
-        std::string symbol;
-        if (!graph::is_static(dim))
-          if (auto s = graph.symbols().pool().as_symbol(graph::expression_of(dim)))
-            symbol = graph.symbols().pool().symbol_name(*s);
-        port.dim_names.push_back(symbol);
-      }
-      return port;
-    };
-    for (const auto& input : graph.inputs()) {
-      const auto& value = graph.value(input.value);
-      model->inputs_.push_back(port_of(value.name, value.type));
-    }
-    for (const auto& output : state.text_graph->outputs)
-      model->outputs_.push_back(output.type ? port_of(output.name, *output.type)
-                                            : ModelPort{output.name, DType::none, false, {}, {}});
-    return model;
-  }
+  std::unique_ptr<Model> model(new Model(session));
+  model->path_ = path;
+  FE_CHECK(model->open(std::move(*mapped)));
+  return model;
+}
 
+Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::string& path,
+                                           std::span<const std::byte> contents) {
+  FE_TRY(auto file, graph::MappedFile::copy_of(contents));
+  std::unique_ptr<Model> model(new Model(session));
+  model->path_ = path;
+  FE_CHECK(model->open(std::move(file)));
+  return model;
+}
+
+Result<void> Model::open(std::shared_ptr<const graph::MappedFile> file) {
+  state_ = std::make_unique<State>();
+  state_->file = std::move(file);
+  const auto extension = std::filesystem::path(path_).extension();
+  if (extension == ".fe") return open_text();
+  if (extension != package::suffix) return open_imported();
+  auto package = package::Package::open(state_->file);
+  if (!package) return at(path_, std::move(package.error()));
+  state_->package = std::move(*package);
+  inputs_ = package::model_ports(state_->package->inputs());
+  outputs_ = package::model_ports(state_->package->outputs());
+  return {};
+}
+
+Result<void> Model::open_text() {
+  auto& state = *state_;
+  state.text_options.file = path_;
+  state.text_options.weight_folder = std::filesystem::path(path_).parent_path().string();
+  state.text_options.registry = &session_.registry().ops();
+  FE_TRY(state.text_graph, graph::parse_open(state.text(), state.text_options));
+  auto& graph = state.text_graph->graph;
+  auto port_of = [&](const std::string& name, const graph::TensorType& type) {
+    ModelPort port{name, type.dtype, true, {}, {}};
+    for (auto dim : type.dims) {
+      port.dims.push_back(graph::is_static(dim) ? dim : -1);
+      std::string symbol;
+      if (!graph::is_static(dim))
+        if (auto s = graph.symbols().pool().as_symbol(graph::expression_of(dim)))
+          symbol = graph.symbols().pool().symbol_name(*s);
+      port.dim_names.push_back(symbol);
+    }
+    return port;
+  };
+  for (const auto& input : graph.inputs()) {
+    const auto& value = graph.value(input.value);
+    inputs_.push_back(port_of(value.name, value.type));
+  }
+  for (const auto& output : state.text_graph->outputs)
+    outputs_.push_back(output.type ? port_of(output.name, *output.type)
+                                   : ModelPort{output.name, DType::none, false, {}, {}});
+  return {};
+}
+
+Result<void> Model::open_imported() {
+  auto& state = *state_;
+  const auto extension = std::filesystem::path(path_).extension().string();
   std::string known = fmt::format(".fe, {}", package::suffix);
-  for (const auto& importer : session.registry().importers()) {
+  for (const auto& importer : session_.registry().importers()) {
     std::string extensions(abi::view(importer.table->extensions));
     known += ", " + extensions;
     if (("," + extensions + ",").find("," + extension + ",") != std::string::npos && !extension.empty())
       state.importer = importer.table;
   }
   if (!state.importer)
-    return at(path, error(FE_EUNSUPPORTED, "FE-I02",
-                          "no enabled plugin imports '{}' files; known extensions: {}", extension, known));
+    return at(path_, error(FE_EUNSUPPORTED, "FE-I02",
+                           "no enabled plugin imports '{}' files; known extensions: {}", extension, known));
 
   abi::Call open_call;
   auto open_args = abi::sized<fe_model_open_args>();
-  open_args.path = abi::string(model->path_);
+  open_args.path = abi::string(path_);
+  const auto bytes = state.file->bytes();
   open_args.bytes = {bytes.data(), bytes.size(), 1};
   auto opened = abi::sized<fe_model_open_out>();
   int32_t status =
       plugin::invoke(*state.importer, state.importer->model_open, open_call, &open_args, &opened);
   if (status != FE_OK)
-    return at(path, open_call.error(status, "FE-I03", "the importer could not read the model"));
+    return at(path_, open_call.error(status, "FE-I03", "the importer could not read the model"));
   state.model = opened.model;
 
   abi::Call signature_call;
@@ -168,7 +186,7 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
   status =
       plugin::invoke(*state.importer, state.importer->signature, signature_call, &signature_args, &signature);
   if (status != FE_OK)
-    return at(path, signature_call.error(status, "FE-I03", "the model's signature could not be read"));
+    return at(path_, signature_call.error(status, "FE-I03", "the model's signature could not be read"));
   auto read = [](const fe_array& array) {
     std::vector<ModelPort> ports;
     for (size_t k = 0; k < array.count; ++k) {
@@ -183,9 +201,9 @@ Result<std::unique_ptr<Model>> Model::open(const Session& session, const std::st
     }
     return ports;
   };
-  model->inputs_ = read(signature.inputs);
-  model->outputs_ = read(signature.outputs);
-  return model;
+  inputs_ = read(signature.inputs);
+  outputs_ = read(signature.outputs);
+  return {};
 }
 
 Result<void> Model::check_dims(std::span<const std::vector<int64_t>> input_dims) const {
@@ -242,8 +260,22 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
     FE_TRY(const graph::Graph sized, graph::parse(state_->text(), options));
     return graph::specialise(sized, bindings);
   }
-  graph::Graph graph(std::filesystem::path(path_).stem().string(),
-                     std::filesystem::path(path_).parent_path().string());
+  graph::Graph graph = empty_graph();
+  FE_CHECK(import(graph, input_dims, [&](abi::Call& call, const fe_build_args& args) {
+    auto out = abi::sized<fe_none>();
+    return plugin::invoke(*state_->importer, state_->importer->build, call, &args, &out);
+  }));
+  graph.commit();
+  return graph;
+}
+
+graph::Graph Model::empty_graph() const {
+  const std::filesystem::path path(path_);
+  return graph::Graph(path.stem().string(), path.parent_path().string());
+}
+
+Result<void> Model::import(graph::Graph& graph, std::span<const std::vector<int64_t>> input_dims,
+                           const std::function<int32_t(abi::Call&, const fe_build_args&)>& build) const {
   lower::Evaluator evaluator(session_.registry());
   graph::GraphApi api(graph, session_.registry().ops());
   api.set_evaluate([&](graph::Graph& g, graph::ValueId value) { return evaluator.evaluate(g, value); });
@@ -262,12 +294,26 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
   args.input_types = abi::array(types);
   plugin::ImportOps plugins(session_.registry(), api);
   args.plugins = plugins.api();
-  auto out = abi::sized<fe_none>();
-  int32_t status = plugin::invoke(*state_->importer, state_->importer->build, call, &args, &out);
+  const int32_t status = build(call, args);
   if (status != FE_OK) return at(path_, call.error(status, "FE-I04", "the model could not be imported"));
   if (auto kept = api.check(); !kept) return at(path_, std::move(kept.error()));
-  graph.commit();
-  return graph;
+  return {};
+}
+
+Result<std::string> Model::unsupported(std::span<const std::vector<int64_t>> input_dims) const {
+  FE_CHECK(check_dims(input_dims));
+  const auto slot = state_->importer ? abi::read(state_->importer).unsupported : nullptr;
+  if (!slot)
+    return at(path_, error(FE_EUNSUPPORTED, "FE-I06",
+                           "the model's importer cannot tell node by node what is not supported; import it, and the "
+                           "error names what is not"));
+  graph::Graph discarded = empty_graph();
+  abi::Collector<> lines;
+  FE_CHECK(import(discarded, input_dims, [&](abi::Call& call, const fe_build_args& args) {
+    auto sink = lines.sink();
+    return plugin::invoke(*state_->importer, slot, call, &args, &sink);
+  }));
+  return std::move(lines.bytes());
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // The objects of a program that embeds Ferrite: a session (plugins, pipeline) and models (programs by shape).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,10 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "core/support/abi/abi.h"
 #include "core/support/error.h"
+#include "core/support/files/weights.h"
 #include "driver/compile.h"
 #include "driver/config/manifest.h"
 #include "driver/observe/metrics.h"
+#include "ferrite/abi/importer.h"
 #include "runtime/model_port.h"
 
 namespace ferrite::core {
@@ -71,6 +75,10 @@ class Model {
   /// Opens a file by its extension: an importer's, .fe for the graph's text form, or .fepkg. FE-I codes;
   /// FE-K50 to FE-K52 for packages.
   static Result<std::unique_ptr<Model>> open(const Session& session, const std::string& path);
+  /// The same for the contents of a file in memory, which are copied. `path` need not exist: its extension selects the
+  /// importer, relative names in the model are resolved against its folder, and errors name it.
+  static Result<std::unique_ptr<Model>> open(const Session& session, const std::string& path,
+                                             std::span<const std::byte> contents);
   ~Model();
 
   const std::vector<ModelPort>& inputs() const { return inputs_; }
@@ -79,6 +87,9 @@ class Model {
   /// The imported graph for these input dims, before any pass. FE-X01.. where the dims do not fit the
   /// signature.
   Result<graph::Graph> graph(std::span<const std::vector<int64_t>> input_dims) const;
+  /// A line "<index of the node>\t<source op>\t<code>\t<reason>" for each node that cannot be imported, tried one by
+  /// one, for these input dims. FE-I06 if the model's importer cannot tell.
+  Result<std::string> unsupported(std::span<const std::vector<int64_t>> input_dims) const;
   /// The program for these input dims, compiled on the first call; for a package its own program, unless the
   /// options say otherwise. FE-K53 where that was compiled for other devices.
   Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims,
@@ -92,6 +103,13 @@ class Model {
 
  private:
   explicit Model(const Session& session);
+  Result<void> open(std::shared_ptr<const graph::MappedFile> file);
+  Result<void> open_text();
+  Result<void> open_imported();
+  graph::Graph empty_graph() const;
+  /// Calls `build`, a function of the importer, which adds to the graph.
+  Result<void> import(graph::Graph& graph, std::span<const std::vector<int64_t>> input_dims,
+                      const std::function<int32_t(abi::Call&, const fe_build_args&)>& build) const;
   Result<void> check_dims(std::span<const std::vector<int64_t>> input_dims) const;
   const Session& session_;
   std::string path_;

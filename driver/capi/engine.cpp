@@ -39,6 +39,9 @@ class SessionModel final : public LoadedModel {
   const std::vector<ModelPort>& inputs() const override { return model_->inputs(); }
   const std::vector<ModelPort>& outputs() const override { return model_->outputs(); }
 
+  Result<std::string> unsupported(std::span<const std::vector<int64_t>> input_dims) override {
+    return model_->unsupported(input_dims);
+  }
   Result<std::shared_ptr<const RunnableProgram>> program(std::span<const std::vector<int64_t>> input_dims,
                                                          bool ports_on_device) override {
     auto options = options_;
@@ -98,6 +101,11 @@ class SessionEngine final : public Engine {
   }
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override {
     FE_TRY(auto model, Model::open(*session_, path));
+    return std::unique_ptr<LoadedModel>(new SessionModel(std::move(model), options_));
+  }
+  Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path,
+                                                  std::span<const std::byte> contents) override {
+    FE_TRY(auto model, Model::open(*session_, path, contents));
     return std::unique_ptr<LoadedModel>(new SessionModel(std::move(model), options_));
   }
 

@@ -45,6 +45,8 @@ class LoadedModel {
   virtual ~LoadedModel() = default;
   virtual const std::vector<ModelPort>& inputs() const = 0;
   virtual const std::vector<ModelPort>& outputs() const = 0;
+  /// A line for each node that cannot be imported for these input dims; FE-I06 if the model's format cannot tell.
+  virtual Result<std::string> unsupported(std::span<const std::vector<int64_t>> input_dims) = 0;
   /// The program for these input dims. `ports_on_device`: inputs and outputs are in the first device's
   /// memory.
   virtual Result<std::shared_ptr<const RunnableProgram>> program(
@@ -58,6 +60,9 @@ class Engine {
   /// The devices on which the session runs; none if it interprets. FE-D codes.
   virtual Result<runtime::Devices> devices() const = 0;
   virtual Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) = 0;
+  /// The same for the contents of a file, which are copied; the extension of `path` names the format.
+  virtual Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path,
+                                                          std::span<const std::byte> contents) = 0;
 };
 
 /// `allocator` may be null.

@@ -214,25 +214,48 @@ int32_t ferrite_session_device(ferrite_session* session, DLDevice* out) {
   });
 }
 
+namespace {
+
+/// The handle of an opened model.
+ferrite_model* handle_of(ferrite_session* session, std::unique_ptr<capi::LoadedModel> opened) {
+  auto model = std::make_unique<ferrite_model>();
+  model->session = session;
+  model->model = std::move(opened);
+  auto texts = [](const std::vector<ModelPort>& ports) {
+    std::vector<PortText> result;
+    for (const auto& port : ports) {
+      auto& text = result.emplace_back(PortText{std::string(ferrite::name_of(port.dtype)), {}});
+      for (const auto& name : port.dim_names) text.dim_names.push_back(name.c_str());
+    }
+    return result;
+  };
+  model->input_texts = texts(model->model->inputs());
+  model->output_texts = texts(model->model->outputs());
+  return model.release();
+}
+
+}  // namespace
+
 int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out) {
   return guarded([&]() -> Result<void> {
     if (!session) return null_argument("ferrite_model_load", "session");
     if (!path) return null_argument("ferrite_model_load", "path");
     if (!out) return null_argument("ferrite_model_load", "out");
-    auto model = std::make_unique<ferrite_model>();
-    model->session = session;
-    FE_TRY(model->model, session->engine->open_model(path));
-    auto texts = [](const std::vector<ModelPort>& ports) {
-      std::vector<PortText> result;
-      for (const auto& port : ports) {
-        auto& text = result.emplace_back(PortText{std::string(ferrite::name_of(port.dtype)), {}});
-        for (const auto& name : port.dim_names) text.dim_names.push_back(name.c_str());
-      }
-      return result;
-    };
-    model->input_texts = texts(model->model->inputs());
-    model->output_texts = texts(model->model->outputs());
-    *out = model.release();
+    FE_TRY(auto opened, session->engine->open_model(path));
+    *out = handle_of(session, std::move(opened));
+    return {};
+  });
+}
+
+int32_t ferrite_model_load_bytes(ferrite_session* session, const char* path, const void* data, uint64_t bytes,
+                                 ferrite_model** out) {
+  return guarded([&]() -> Result<void> {
+    if (!session) return null_argument("ferrite_model_load_bytes", "session");
+    if (!path) return null_argument("ferrite_model_load_bytes", "path");
+    if (!data && bytes != 0) return null_argument("ferrite_model_load_bytes", "data");
+    if (!out) return null_argument("ferrite_model_load_bytes", "out");
+    FE_TRY(auto opened, session->engine->open_model(path, {static_cast<const std::byte*>(data), bytes}));
+    *out = handle_of(session, std::move(opened));
     return {};
   });
 }
@@ -383,6 +406,19 @@ int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* input
     FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
     FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
     FE_TRY(const auto program, model->prepare(bound, device.any_has(list(inputs, input_count))));
+    return {};
+  });
+}
+
+int32_t ferrite_model_unsupported(ferrite_model* model, void* context,
+                                  void (*write)(void* context, const char* text, uint64_t bytes)) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_unsupported", "model");
+    if (!write) return null_argument("ferrite_model_unsupported", "write");
+    std::vector<std::vector<int64_t>> dims;
+    for (const auto& port : model->model->inputs()) dims.push_back(port.dims);
+    FE_TRY(const auto lines, model->model->unsupported(dims));
+    write(context, lines.data(), lines.size());
     return {};
   });
 }

@@ -45,6 +45,13 @@ class PackagedProgram final : public RunnableProgram {
   const double load_ms_;
 };
 
+Result<void> check_is_package(const std::string& path) {
+  if (fs::path(path).extension() == package::suffix) return {};
+  return at(path, error(FE_EUNSUPPORTED, "FE-X41",
+                        "this library runs packages and compiles nothing; make one with 'ferrite compile', or link "
+                        "Ferrite::ferrite"));
+}
+
 class PackageEngine final : public Engine {
  public:
   explicit PackageEngine(const ferrite_session_options& options,
@@ -61,9 +68,13 @@ class PackageEngine final : public Engine {
   }
   Result<runtime::Devices> devices() const override;
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override;
+  Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path,
+                                                  std::span<const std::byte> contents) override;
   Result<package::Loaded> load(const package::Package& package);
 
  private:
+  Result<std::unique_ptr<LoadedModel>> open_package(const std::string& path,
+                                                    std::shared_ptr<const graph::MappedFile> file);
   /// Loads the plugins of this name that are installed with this library, each once. A missing plugin is no
   /// error here: opening the missing device reports it.
   void load_installed(const std::string& name);
@@ -89,6 +100,9 @@ class PackageModel final : public LoadedModel {
   const std::vector<ModelPort>& inputs() const override { return inputs_; }
   const std::vector<ModelPort>& outputs() const override { return outputs_; }
 
+  Result<std::string> unsupported(std::span<const std::vector<int64_t>>) override {
+    return std::string();  // all of a package was imported when it was made
+  }
   Result<std::shared_ptr<const RunnableProgram>> program(std::span<const std::vector<int64_t>> input_dims,
                                                          bool) override {
     for (size_t k = 0; k < inputs_.size(); ++k)
@@ -126,17 +140,24 @@ Result<runtime::Devices> PackageEngine::devices() const {
 }
 
 Result<std::unique_ptr<LoadedModel>> PackageEngine::open_model(const std::string& path) {
-  if (fs::path(path).extension() != package::suffix)
-    return at(
-        path,
-        error(FE_EUNSUPPORTED, "FE-X41",
-              "this library runs packages and compiles nothing; make one with 'ferrite compile', or link "
-              "Ferrite::ferrite"));
+  FE_CHECK(check_is_package(path));
   auto file = graph::MappedFile::open(path);
   if (!file)
     return at(path, error(file.error().status, "FE-I01",
                           "the package cannot be read: {}; give the path of a file", file.error().text));
-  auto package = package::Package::open(std::move(*file));
+  return open_package(path, std::move(*file));
+}
+
+Result<std::unique_ptr<LoadedModel>> PackageEngine::open_model(const std::string& path,
+                                                               std::span<const std::byte> contents) {
+  FE_CHECK(check_is_package(path));
+  FE_TRY(auto file, graph::MappedFile::copy_of(contents));
+  return open_package(path, std::move(file));
+}
+
+Result<std::unique_ptr<LoadedModel>> PackageEngine::open_package(
+    const std::string& path, std::shared_ptr<const graph::MappedFile> file) {
+  auto package = package::Package::open(std::move(file));
   if (!package) return at(path, std::move(package.error()));
   return std::unique_ptr<LoadedModel>(new PackageModel(*this, path, std::move(*package)));
 }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -39,6 +40,21 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
                        int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
                        0,
                        static_cast<uint64_t>(status.st_size)};
+  return std::shared_ptr<const MappedFile>(std::move(result));
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::copy_of(std::span<const std::byte> bytes) {
+  static std::atomic<uint64_t> copies = 0;
+  std::shared_ptr<MappedFile> result(new MappedFile);
+  result->size_ = bytes.size();
+  if (!bytes.empty()) {
+    void* data = ::mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return cannot_map("(memory)", std::strerror(errno));
+    std::memcpy(data, bytes.data(), bytes.size());
+    result->data_ = static_cast<const std::byte*>(data);
+  }
+  // No device of a file system has number 0.
+  result->identity_ = {0, ++copies, bytes.size(), 0, 0, bytes.size()};
   return std::shared_ptr<const MappedFile>(std::move(result));
 }
 

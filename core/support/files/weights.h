@@ -23,12 +23,14 @@ struct WeightIdentity {
   friend auto operator<=>(const WeightIdentity&, const WeightIdentity&) = default;
 };
 
-/// A file, mapped read-only for the lifetime of the object.
+/// A file, mapped read-only for the lifetime of the object, or bytes in memory that stand for one.
 class MappedFile {
  public:
   /// FE-G40, placed at the path, if the file cannot be read or is no regular file. The text is only the
   /// reason.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  /// A copy of these bytes in memory, which no other object equals in identity. FE-G40 if memory is short.
+  static Result<std::shared_ptr<const MappedFile>> copy_of(std::span<const std::byte> bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -167,6 +167,14 @@ inline void PluginBuilder::add(ImportHandlerDef def) {
   contributions_.push_back({FE_CONTRIBUTION_IMPORT_HANDLER, 0, &table});
 }
 
+namespace detail {
+inline std::vector<TensorType> types_from(const fe_array& array) {
+  std::vector<TensorType> types;
+  for (size_t k = 0; k < array.count; ++k) types.push_back(TensorType::from(element<fe_tensor_type>(array, k)));
+  return types;
+}
+}  // namespace detail
+
 inline void PluginBuilder::add(std::unique_ptr<Importer> importer) {
   auto& entry = importers_.emplace_back(ImporterTable{std::move(importer), {}, {}, {}, {}});
   entry.id = entry.importer->id();
@@ -174,7 +182,7 @@ inline void PluginBuilder::add(std::unique_ptr<Importer> importer) {
   entry.format = entry.importer->format();
   auto& table = entry.table;
   table = sized<fe_importer>();
-  table.rev = 2;
+  table.rev = 3;
   table.thread_model = FE_THREADS_SERIALISED;
   table.self = entry.importer.get();
   table.id = to_abi(entry.id);
@@ -219,11 +227,15 @@ inline void PluginBuilder::add(std::unique_ptr<Importer> importer) {
   table.build = [](void*, fe_call* call, const fe_build_args* args, fe_none*) -> int32_t {
     return detail::guarded(call, [&] {
       Graph graph(args->graph);
-      std::vector<TensorType> types;
-      for (size_t k = 0; k < args->input_types.count; ++k)
-        types.push_back(TensorType::from(element<fe_tensor_type>(args->input_types, k)));
       const PluginOps plugins(at_own_size(args).plugins);
-      static_cast<OpenModel*>(args->model)->model->build_with(graph, types, plugins);
+      static_cast<OpenModel*>(args->model)->model->build_with(graph, detail::types_from(args->input_types), plugins);
+    });
+  };
+  table.unsupported = [](void*, fe_call* call, const fe_build_args* args, fe_sink* sink) -> int32_t {
+    return detail::guarded(call, [&] {
+      Graph graph(args->graph);
+      const PluginOps plugins(at_own_size(args).plugins);
+      write(*sink, static_cast<OpenModel*>(args->model)->model->unsupported(graph, detail::types_from(args->input_types), plugins));
     });
   };
   table.coverage = [](void* self, fe_call* call, const fe_none*, fe_sink* sink) -> int32_t {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "helpers.h"
+
+#include <numeric>
+
+namespace ferrite::from_torch {
+
+int category(DType dtype) {
+  if (dtype == DType::none) return 0;
+  if (dtype == boolean) return 1;
+  if (is_integer(dtype)) return 2;
+  return is_float(dtype) ? 3 : 4;
+}
+
+DType promote(DType a, DType b) {
+  if (a == b || b == DType::none) return a;
+  if (a == DType::none) return b;
+  if (category(a) != category(b)) return category(a) > category(b) ? a : b;
+  if (category(a) == 3) {
+    // f16 and bf16, and any two 8-bit floats, have no common type among themselves.
+    if (bits_of(a) == bits_of(b)) return f32;
+    return bits_of(a) > bits_of(b) ? a : b;
+  }
+  const bool unsigned_a = class_of(a) == FE_CLASS_UINT, unsigned_b = class_of(b) == FE_CLASS_UINT;
+  if (unsigned_a == unsigned_b) return bits_of(a) > bits_of(b) ? a : b;
+  const int unsigned_bits = bits_of(unsigned_a ? a : b), signed_bits = bits_of(unsigned_a ? b : a);
+  if (signed_bits > unsigned_bits) return unsigned_a ? b : a;
+  switch (unsigned_bits) {
+    case 8: return i16;
+    case 16: return i32;
+    default: return i64;
+  }
+}
+
+DType float_of(DType dtype) { return is_float(dtype) ? dtype : f32; }
+
+DType accumulated(DType dtype) { return is_float(dtype) && bits_of(dtype) < 32 ? f32 : dtype; }
+
+Value cast_to(Context& c, Value x, DType dtype) {
+  return x.dtype() == dtype ? x : c.make("cast", {x}, attr("dtype", dtype));
+}
+Value reshape_to(Context& c, Value x, Dims shape) {
+  return x.dims() == shape ? x : c.make("reshape", {x}, attr("shape", std::move(shape)));
+}
+Value expand_to(Context& c, Value x, Dims shape) {
+  return x.dims() == shape ? x : c.make("expand", {x}, attr("shape", std::move(shape)));
+}
+Value transpose_by(Context& c, Value x, Dims perm) {
+  return perm == dim_range(0, perm.size()) ? x : c.make("transpose", {x}, attr("perm", std::move(perm)));
+}
+Value swap_dims(Context& c, Value x, size_t a, size_t b) {
+  auto perm = dim_range(0, x.rank());
+  std::swap(perm[a], perm[b]);
+  return transpose_by(c, x, std::move(perm));
+}
+Value slice_dim(Context& c, Value x, size_t dim, int64_t start, int64_t size, int64_t step) {
+  auto sizes = x.dims();
+  if (start == 0 && size == sizes[dim] && step == 1) return x;
+  Dims starts(sizes.size(), 0), strides(sizes.size(), 1);
+  starts[dim] = start;
+  sizes[dim] = size;
+  strides[dim] = step;
+  return c.make("slice", {x}, attr("starts", starts), attr("sizes", sizes), attr("strides", strides));
+}
+Value concat(Context& c, const std::vector<Value>& parts, size_t dim) {
+  return parts.size() == 1 ? parts[0] : c.graph.make("concat", parts, {attr("axis", static_cast<int64_t>(dim))});
+}
+Value reduce_over(Context& c, std::string_view op, Value x, Dims axes, bool keepdims) {
+  if (x.rank() == 0) return x;
+  return c.make(op, {x}, attr("axes", std::move(axes)), attr("keepdims", keepdims));
+}
+Value full(Context& c, const TensorType& type, double value) {
+  return expand_to(c, c.graph.scalar(type.dtype, value), type.dims);
+}
+Value integer_scalar(Context& c, DType dtype, int64_t value) {
+  if (!is_integer(dtype) || bits_of(dtype) != 64) return c.graph.scalar(dtype, static_cast<double>(value));
+  return c.graph.literal({dtype, {}}, &value);
+}
+Value number_like(Context& c, Value x, double value) { return c.graph.scalar(x.dtype(), value); }
+Value binary(Context& c, std::string_view op, Value a, Value b) { return c.make(op, {a, b}); }
+Value binary(Context& c, std::string_view op, Value a, double b) { return c.make(op, {a, number_like(c, a, b)}); }
+Value unary(Context& c, std::string_view op, Value x) { return c.make(op, {x}); }
+Value select(Context& c, Value condition, Value a, Value b) {
+  return c.make("where", {cast_to(c, condition, boolean), a, b});
+}
+
+Value along(Context& c, Value vector, size_t axis, size_t rank) {
+  Dims shape(rank, 1);
+  shape[axis] = vector.dims()[0];
+  return reshape_to(c, vector, std::move(shape));
+}
+Value counting(Context& c, DType dtype, const Dims& shape, size_t axis) {
+  return c.make("iota", {}, attr("dtype", dtype), attr("shape", shape), attr("axis", static_cast<int64_t>(axis)));
+}
+
+Dims broadcast_dims(const Context& c, const Dims& a, const Dims& b) {
+  Dims out(std::max(a.size(), b.size()), 1);
+  for (size_t k = 0; k < out.size(); ++k) {
+    const int64_t x = k < a.size() ? a[a.size() - 1 - k] : 1, y = k < b.size() ? b[b.size() - 1 - k] : 1;
+    if (x != y && x != 1 && y != 1) c.bad("the shapes ", dims_text(a), " and ", dims_text(b), " do not broadcast");
+    out[out.size() - 1 - k] = x == 1 ? y : x;
+  }
+  return out;
+}
+Dims dim_range(size_t first, size_t last) {
+  Dims range(last - first);
+  std::iota(range.begin(), range.end(), static_cast<int64_t>(first));
+  return range;
+}
+Dims inverse(const Dims& perm) {
+  Dims out(perm.size());
+  for (size_t k = 0; k < perm.size(); ++k) out[static_cast<size_t>(perm[k])] = static_cast<int64_t>(k);
+  return out;
+}
+int64_t product(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+std::string dims_text(const Dims& dims) {
+  std::string text = "[";
+  for (size_t k = 0; k < dims.size(); ++k) text += (k ? "," : "") + std::to_string(dims[k]);
+  return text + "]";
+}
+
+}  // namespace ferrite::from_torch

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Building blocks of handlers. Each adds no node if the value already has the requested form.
+#pragma once
+
+#include "context.h"
+
+namespace ferrite::from_torch {
+
+// Dtypes.
+int category(DType dtype);               ///< none 0, bool 1, integer 2, float 3, complex 4
+DType promote(DType a, DType b);         ///< PyTorch's promotion of two dtypes; none is neutral
+DType float_of(DType dtype);             ///< itself if a float, else f32
+/// f32 for the floats below it, in which PyTorch accumulates; itself otherwise.
+DType accumulated(DType dtype);
+
+// Values.
+Value cast_to(Context& c, Value x, DType dtype);
+Value reshape_to(Context& c, Value x, Dims shape);
+Value expand_to(Context& c, Value x, Dims shape);  ///< broadcasts
+Value transpose_by(Context& c, Value x, Dims perm);
+Value swap_dims(Context& c, Value x, size_t a, size_t b);
+/// Slices one dim; the others stay whole. A negative step runs backwards from `start`.
+Value slice_dim(Context& c, Value x, size_t dim, int64_t start, int64_t size, int64_t step = 1);
+Value concat(Context& c, const std::vector<Value>& parts, size_t dim);
+Value reduce_over(Context& c, std::string_view op, Value x, Dims axes, bool keepdims = true);
+Value full(Context& c, const TensorType& type, double value);
+Value integer_scalar(Context& c, DType dtype, int64_t value);  ///< exact for 64 bits
+Value number_like(Context& c, Value x, double value);          ///< rank 0, x's dtype
+/// A pointwise op of two values, which are broadcast.
+Value binary(Context& c, std::string_view op, Value a, Value b);
+Value binary(Context& c, std::string_view op, Value a, double b);  ///< b in a's dtype
+Value unary(Context& c, std::string_view op, Value x);
+Value select(Context& c, Value condition, Value a, Value b);
+
+/// A vector along dim `axis`, with the shape that broadcasts to `rank` dims.
+Value along(Context& c, Value vector, size_t axis, size_t rank);
+/// 0, 1, ... along dim `axis` of `shape`.
+Value counting(Context& c, DType dtype, const Dims& shape, size_t axis);
+
+Dims broadcast_dims(const Context& c, const Dims& a, const Dims& b);  ///< FE-I52 if there are none
+Dims dim_range(size_t first, size_t last);                           ///< [first, last)
+Dims inverse(const Dims& perm);
+int64_t product(const Dims& dims);
+std::string dims_text(const Dims& dims);  ///< "[2,3]"
+
+}  // namespace ferrite::from_torch

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "importer.h"
+
+#include "build.h"
+#include "ferrite/counted.hpp"
+#include "format/node_stream.h"
+#include "registry.h"
+
+namespace ferrite::from_torch {
+
+TorchModel::TorchModel(Program program) : program_(std::move(program)) { check(program_); }
+
+std::vector<Port> TorchModel::ports(const std::vector<ProgramPort>& ports) {
+  std::vector<Port> made;
+  for (const auto& port : ports)
+    made.push_back({port.name, port.type.dtype, true, port.type.dims, std::vector<std::string>(port.type.rank())});
+  return made;
+}
+
+std::vector<Value> TorchModel::add_inputs(Graph& graph, std::span<const TensorType> input_types) const {
+  if (input_types.size() != program_.inputs.size())
+    fail("FE-I51", "the program has ", counted(program_.inputs.size(), "input"), ", and the types of ",
+         input_types.size(), " were given");
+  std::vector<Value> inputs;
+  for (size_t k = 0; k < input_types.size(); ++k) inputs.push_back(graph.input(program_.inputs[k].name, input_types[k]));
+  return inputs;
+}
+
+void TorchModel::build_with(Graph& graph, std::span<const TensorType> input_types, const PluginOps& plugins) {
+  const auto outputs = build_graph(graph, program_, plugins, add_inputs(graph, input_types));
+  for (size_t k = 0; k < outputs.size(); ++k) graph.output(program_.outputs[k].name, outputs[k]);
+}
+
+std::string TorchModel::unsupported(Graph& graph, std::span<const TensorType> input_types, const PluginOps& plugins) {
+  return unsupported_nodes(graph, program_, plugins, add_inputs(graph, input_types));
+}
+
+std::unique_ptr<Model> TorchImporter::open(std::string_view, Bytes bytes) {
+  return std::make_unique<TorchModel>(read_node_stream(bytes));
+}
+
+std::string TorchImporter::coverage() { return coverage_text(); }
+
+}  // namespace ferrite::from_torch

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "registry.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace ferrite::from_torch {
+namespace {
+
+const std::unordered_map<std::string_view, const OpEntry*>& index() {
+  static const auto made = [] {
+    std::unordered_map<std::string_view, const OpEntry*> all;
+    for (const auto table : {attention_ops(), contract_ops(), create_ops(), foreach_ops(), index_ops(), norm_ops(),
+                             pointwise_ops(), pool_ops(), random_ops(), reduce_ops(), view_ops()})
+      for (const auto& entry : table) all.emplace(entry.target, &entry);
+    return all;
+  }();
+  return made;
+}
+
+std::vector<std::string_view> targets() {
+  std::vector<std::string_view> all;
+  for (const auto& [target, entry] : index()) all.push_back(target);
+  std::ranges::sort(all);
+  return all;
+}
+
+}  // namespace
+
+const OpEntry* find_op(std::string_view target) {
+  const auto found = index().find(target);
+  return found == index().end() ? nullptr : found->second;
+}
+
+std::string source_of(std::string_view target) {
+  std::string source(target);
+  if (const auto dot = source.find('.'); dot != std::string::npos) source.replace(dot, 1, "::");
+  return "torch:" + source;
+}
+
+std::vector<std::string> supported_sources() {
+  std::vector<std::string> all;
+  for (const auto target : targets()) all.push_back(source_of(target));
+  return all;
+}
+
+std::string coverage_text() {
+  std::string text;
+  for (const auto target : targets()) text += std::string(target) + "\tall\tsupported\n";
+  return text;
+}
+
+}  // namespace ferrite::from_torch

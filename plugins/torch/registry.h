@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The table of ATen overloads that the importer reads.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferrite::from_torch {
+
+class Context;
+
+/// One overload. `parameters` are those of PyTorch's schema, in its order, separated by spaces. A parameter
+/// that says nothing about the values, such as the device or the layout of memory, begins with '~': the
+/// handler need not read it.
+struct OpEntry {
+  std::string_view target;      ///< "aten.add.Tensor"
+  std::string_view parameters;  ///< "self other alpha"
+  void (*handler)(Context&);
+  const char* standard = nullptr;  ///< for handlers of several overloads: the operator that the overload becomes
+};
+
+// One table per file.
+std::span<const OpEntry> attention_ops();
+std::span<const OpEntry> contract_ops();
+std::span<const OpEntry> create_ops();
+std::span<const OpEntry> foreach_ops();
+std::span<const OpEntry> index_ops();
+std::span<const OpEntry> norm_ops();
+std::span<const OpEntry> pointwise_ops();
+std::span<const OpEntry> pool_ops();
+std::span<const OpEntry> random_ops();
+std::span<const OpEntry> reduce_ops();
+std::span<const OpEntry> view_ops();
+
+/// Null if no table has the overload.
+const OpEntry* find_op(std::string_view target);
+/// All overloads as source ops, sorted: "torch:aten::add.Tensor".
+std::vector<std::string> supported_sources();
+/// A line "<overload>\tall\tsupported" for each overload, sorted.
+std::string coverage_text();
+/// "torch:aten::add.Tensor" for "aten.add.Tensor".
+std::string source_of(std::string_view target);
+
+}  // namespace ferrite::from_torch
