@@ -1,8 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Random numbers. Those of PyTorch's generator, which its state between calls determines, are PyTorch's own. Those
+// of a seed that the program computes need only the distribution.
+#include <cmath>
+
 #include "helpers.h"
 
 namespace ferrite::from_torch {
+namespace {
 
-std::span<const OpEntry> random_ops() { return {}; }
+void refused(Context& c) { c.unsupported("random numbers are PyTorch's own: the node runs in PyTorch"); }
+
+/// What is certain of a dropout: nothing is dropped outside of training, or with probability 0; all with 1.
+void native_dropout(Context& c) {
+  const Value x = c.tensor("input");
+  const double p = c.number("p");
+  const bool drops = c.flag("train", true) && p != 0 && product(x.dims()) > 0;
+  if (drops && p != 1) refused(c);
+  c.give(0, drops ? binary(c, "mul", x, 0) : x);
+  c.give(1, full(c, {boolean, x.dims()}, drops ? 0 : 1));
+}
+void dropout(Context& c) {
+  const Value x = c.tensor("input");
+  const double p = c.number("p");
+  const bool drops = c.flag("train", true) && p != 0;
+  if (drops && p != 1) refused(c);
+  c.give(drops ? binary(c, "mul", x, 0) : x);
+}
+void native_dropout_backward(Context& c) {
+  const Value g = c.tensor("grad_output");
+  const DType wide = accumulated(g.dtype());
+  const Value kept = binary(c, "mul", cast_to(c, g, wide), c.operand("mask", wide));
+  c.give(cast_to(c, binary(c, "mul", kept, c.number("scale")), g.dtype()));
+}
+void bernoulli(Context& c) {
+  const double p = c.number("p", 0.5);
+  if (p != 0 && p != 1) refused(c);
+  c.give(full(c, c.result(), p));
+}
+
+// Of a seed. The op takes a key and the number of a stream; both are any integers.
+
+Value stream(Context& c, Value key, Value number) {
+  const auto word = [&](Value value) { return reshape_to(c, cast_to(c, value, u64), {1}); };
+  return concat(c, {word(key), word(number)}, 0);
+}
+/// Numbers of [0, 1) in a narrower float: 24 bits would round up to 1.
+Value narrowed(Context& c, Value uniform, DType dtype) {
+  if (dtype == f32) return uniform;
+  if (dtype != f16 && dtype != bf16) c.unsupported("random numbers of ", name_of(dtype));
+  const double steps = dtype == f16 ? 0x1p11 : 0x1p8;
+  const Value whole = unary(c, "floor", binary(c, "mul", uniform, steps));
+  return cast_to(c, binary(c, "mul", whole, 1 / steps), dtype);
+}
+void philox_rand(Context& c) {
+  const auto& result = c.result(0);
+  if (c.has("stride")) c.unsupported("a stride of random numbers");
+  const Value seed = stream(c, c.tensor("seed"), c.tensor("offset"));
+  c.give(0, narrowed(c, c.make("random_uniform", {seed}, attr("shape", result.dims)), result.dtype));
+  // By how much the offset grows. Each offset is a stream of its own, and PyTorch counts in fours.
+  if (c.wants(1)) c.give(1, integer_scalar(c, c.result(1).dtype, 4));
+}
+void lookup_seed(Context& c) {
+  const Value seeds = c.tensor("seeds");
+  c.give(reshape_to(c, slice_dim(c, seeds, 0, c.integer("index"), 1), {}));
+}
+Value of_seed(Context& c) {
+  const Value seed = c.tensor("seed");
+  return stream(c, seed, integer_scalar(c, u64, 0));
+}
+void inductor_random(Context& c) {
+  const auto& result = c.result();
+  const auto mode = c.text("mode", "rand");
+  if (mode != "rand" && mode != "randn") c.bad("the mode is '", mode, "'");
+  const char* op = mode == "rand" ? "random_uniform" : "random_normal";
+  c.give(cast_to(c, c.make(op, {of_seed(c)}, attr("shape", result.dims)), result.dtype));
+}
+/// low + bits * (high - low) / 2^32.
+void inductor_randint(Context& c) {
+  const auto& result = c.result();
+  const int64_t low = c.integer("low"), high = c.integer("high");
+  if (low >= high) c.bad("no integer is in [", low, ", ", high, ")");
+  const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  if (count > uint64_t{1} << 32) c.unsupported("random integers of more than 32 bits");
+  const Value bits = cast_to(c, c.make("random_bits", {of_seed(c)}, attr("shape", result.dims)), u64);
+  const Value scaled = binary(c, "mul", bits, integer_scalar(c, u64, static_cast<int64_t>(count)));
+  const Value place = cast_to(c, binary(c, "shift_right", scaled, integer_scalar(c, u64, 32)), i64);
+  c.give(cast_to(c, binary(c, "add", place, integer_scalar(c, i64, low)), result.dtype));
+}
+
+constexpr const char* any = "";  // of a node that is refused, no argument is read
+constexpr OpEntry entries[] = {
+    {"aten.native_dropout.default", "input p train", native_dropout},
+    {"aten.native_dropout_backward.default", "grad_output mask scale", native_dropout_backward},
+    {"aten.dropout.default", "input p train", dropout},
+    {"aten.bernoulli.p", "~self p ~generator", bernoulli},
+};
+
+}  // namespace
+
+std::span<const OpEntry> random_ops() { return entries; }
 
 }  // namespace ferrite::from_torch

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiles an FX graph of ATen nodes to a function of a list of tensors."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import operator
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from ferrite import _bridge
+from ferrite._errors import Error
+from ferrite.torch._options import Options, session_for
+from ferrite.torch._partition import Part, outputs_of, partition
+from ferrite.torch._stream import Segment, Sizes, is_tensor, write_segment, why_not
+
+_exchange_api = torch.Tensor.__dlpack_c_exchange_api__
+
+
+@dataclasses.dataclass
+class Report:
+    """What became of one graph."""
+
+    kind: str  # "forward", "backward" or "inference"
+    nodes: int = 0
+    programs: list[Any] = dataclasses.field(default_factory=list)  # _bridge.Model
+    unsupported: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # node, overload, reason
+
+
+Listener = Callable[[Report], None]
+listeners: list[Listener] = []
+
+
+def compile_graph(module: fx.GraphModule, options: Options, kind: str) -> Callable[[list[Any]], Sequence[Any]]:
+    """A function of the graph's arguments in one list, which it empties. Graphs with symbolic sizes are compiled once
+    for each combination of sizes that a call brings."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    if any(isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat)) for node in placeholders) or any(
+        is_tensor(node) and any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape) for node in placeholders
+    ):
+        return _SizedGraph(module, placeholders, options, kind)
+    return _compile_sized(module, Sizes({}), options, kind)
+
+
+class _SizedGraph:
+    """A graph with symbolic sizes. Any thread may call it."""
+
+    _boxed_call = True
+
+    def __init__(self, module: fx.GraphModule, placeholders: list[fx.Node], options: Options, kind: str) -> None:
+        self._module = module
+        self._placeholders = placeholders
+        self._options = options
+        self._kind = kind
+        self._programs: dict[tuple[Any, ...], Callable[[list[Any]], Sequence[Any]]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, arguments: list[Any]) -> Sequence[Any]:
+        key = tuple(
+            (*one.shape, *one.stride()) if isinstance(one, torch.Tensor) else one for one in arguments
+        )
+        program = self._programs.get(key)
+        if program is None:
+            with self._lock:
+                program = self._programs.get(key)
+                if program is None:
+                    sizes = Sizes.bound(self._placeholders, arguments)
+                    program = _compile_sized(self._module, sizes, self._options, self._kind)
+                    self._programs[key] = program
+        return program(arguments)
+
+
+def _compile_sized(module: fx.GraphModule, sizes: Sizes, options: Options, kind: str) -> Callable[[list[Any]], Sequence[Any]]:
+    graph = module.graph
+    report = Report(kind, sum(node.op == "call_function" for node in graph.nodes))
+    compiler = _Compiler(module, sizes, options, report)
+    run = compiler.run()
+    for listener in listeners:
+        listener(report)
+    return run
+
+
+def _symbolic(node: fx.Node) -> bool:
+    """Whether a node computes sizes, not tensors."""
+    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool))
+
+
+class _Compiler:
+    def __init__(self, module: fx.GraphModule, sizes: Sizes, options: Options, report: Report) -> None:
+        self.module = module
+        self.sizes = sizes
+        self.options = options
+        self.report = report
+        self.computing = [node for node in module.graph.nodes if node.op == "call_function" and not _symbolic(node)]
+        self.unsupported = {node: reason for node in self.computing if (reason := why_not(node))}
+        (self.output,) = (node for node in module.graph.nodes if node.op == "output")
+        self.session = session_for(options, self._device_type())
+
+    def _device_type(self) -> str:
+        for node in self.module.graph.nodes:
+            value = node.meta.get("val")
+            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+                if value.device.type == "cuda" and torch.version.hip:
+                    return "hip"
+                return value.device.type
+        return "cpu"
+
+    def run(self) -> Callable[[list[Any]], Sequence[Any]]:
+        if not self.computing:
+            return self._eager()
+        if not self.unsupported:
+            segment = write_segment(self.computing, outputs_of(self.computing, is_tensor), self.sizes)
+            try:
+                return self._whole(segment, self._compiled(segment))
+            except Error as error:
+                if not error.code.startswith("FE-I5"):
+                    if not self._may_fall_back(error):
+                        raise
+                    self._give_up(self.computing, error)
+        self._survey()
+        self._say()
+        return self._divided()
+
+    def _may_fall_back(self, error: Error) -> bool:
+        return self.options.fallback != "error" and error.status in (1, 2, 3)
+
+    def _give_up(self, nodes: Sequence[fx.Node], error: Error) -> None:
+        for node in nodes:
+            if node.target is not operator.getitem:
+                self.unsupported[node] = str(error)
+
+    def _survey(self) -> None:
+        """Finds the nodes that the importer refuses."""
+        candidates = [
+            node
+            for node in self.computing
+            if node not in self.unsupported
+            and not (node.target is operator.getitem and node.args[0] in self.unsupported)
+        ]
+        if not candidates:
+            return
+        segment = write_segment(candidates, [], self.sizes)
+        model = self.session.load("graph.aten", segment.stream)
+        for line in model._model.unsupported().splitlines():
+            index, _, code, reason = line.split("\t", 3)
+            node = segment.streamed[int(index) - segment.first]
+            self.unsupported[node] = f"{code}: {reason}"
+
+    def _say(self) -> None:
+        found = [node for node in self.unsupported if node.target is not operator.getitem]
+        for node in found:
+            self.report.unsupported.append((node.name, str(node.target), self.unsupported[node]))
+        if not found:
+            return
+        counts = collections.Counter(str(node.target) for node in found)
+        text = ", ".join(f"{name} ({count} nodes)" if count > 1 else name for name, count in counts.most_common(12))
+        if len(counts) > 12:
+            text += f" and {len(counts) - 12} more"
+        if self.options.fallback == "error":
+            first = found[0]
+            raise Error(
+                "FE-Y02",
+                f"Ferrite cannot compile {text}; the first: {self.unsupported[first]}. "
+                "Use fallback='warn' to run these nodes in PyTorch, or add an import handler (docs/pytorch.md)",
+                first.name,
+                1,
+            )
+        if self.options.fallback == "warn":
+            _warn_once(f"ferrite: these nodes of the {self.report.kind} graph run in PyTorch: {text}. "
+                       "ferrite.torch.explain(model, *args) gives the reasons")
+
+    def _compiled(self, segment: Segment) -> Any:
+        model = self.session.load("graph.aten", segment.stream)._model
+        model.compile_types(segment.input_types)
+        self.report.programs.append(model)
+        return model
+
+    def _program(self, segment: Segment, model: Any, sources: dict[fx.Node, Any], outputs: Sequence[Any]) -> Any:
+        inputs = [(sources[node], order) for node, order in segment.inputs]
+        return _bridge.Program(model, _exchange_api, inputs, outputs)
+
+    def _sources(self) -> dict[fx.Node, Any]:
+        """The argument, or the constant, of each node that a segment may take."""
+        sources: dict[fx.Node, Any] = {}
+        position = 0
+        for node in self.module.graph.nodes:
+            if node.op == "placeholder":
+                sources[node] = position
+                position += 1
+            elif node.op == "get_attr":
+                sources[node] = operator.attrgetter(node.target)(self.module).detach()
+        return sources
+
+    def _whole(self, segment: Segment, model: Any) -> Callable[[list[Any]], Sequence[Any]]:
+        sources = self._sources()
+        computed = dict(zip(segment.outputs, segment.output_types, strict=True))
+        outputs: list[Any] = []
+        constants: list[tuple[int, Any]] = []
+        given: set[fx.Node] = set()
+        for k, value in enumerate(self.output.args[0]):
+            if not isinstance(value, fx.Node) or _symbolic(value) or value.op == "get_attr":
+                if isinstance(value, fx.Node) and value.op == "placeholder":
+                    outputs.append(sources[value])
+                    continue
+                outputs.append(None)
+                if value is not None:
+                    constant = sources.get(value) if isinstance(value, fx.Node) and value.op == "get_attr" else (
+                        self.sizes.of(value.meta["val"]) if isinstance(value, fx.Node) else value)
+                    constants.append((k, constant))
+            elif value.op == "placeholder":
+                outputs.append(sources[value])
+            elif value in given:
+                return self._divided()  # the same tensor twice: rare
+            else:
+                given.add(value)
+                outputs.append(computed[value])
+        if [node for node in segment.outputs] != [v for v in dict.fromkeys(self.output.args[0]) if isinstance(v, fx.Node) and v in given]:
+            # The program's outputs are in the order of the graph's nodes; the caller's order is another.
+            ordered = [v for v in self.output.args[0] if isinstance(v, fx.Node) and v in given]
+            segment = write_segment(segment.nodes, ordered, self.sizes)
+            self.report.programs.clear()
+            model = self._compiled(segment)
+        program = self._program(segment, model, sources, outputs)
+        if not constants:
+            return _Boxed(program)
+
+        def run(arguments: list[Any]) -> Sequence[Any]:
+            results = program(arguments)
+            for k, constant in constants:
+                results[k] = constant
+            return results
+
+        return _Boxed(run)
+
+    def _eager(self) -> Callable[[list[Any]], Sequence[Any]]:
+        module = self.module
+
+        def run(arguments: list[Any]) -> Sequence[Any]:
+            given = list(arguments)
+            arguments.clear()
+            return module(*given)
+
+        return _Boxed(run)
+
+    def _divided(self) -> Callable[[list[Any]], Sequence[Any]]:
+        graph = fx.Graph()
+        made: dict[fx.Node, fx.Node] = {}
+        for node in self.module.graph.nodes:
+            if node.op in ("placeholder", "get_attr"):
+                made[node] = graph.node_copy(node)
+            elif node.op == "call_function" and _symbolic(node):
+                made[node] = graph.node_copy(node, lambda used: made[used]) if all(
+                    used in made for used in node.all_input_nodes
+                ) else self.sizes.of(node.meta["val"])
+        for part in partition(_without_sizes(self.module.graph), self.unsupported):
+            if part.compiled:
+                self._add_segment(graph, part, made)
+            else:
+                for node in part.nodes:
+                    made[node] = graph.node_copy(node, lambda used: made[used])
+        graph.output(fx.map_arg(self.output.args[0], lambda used: made[used]))
+        graph.lint()
+        module = fx.GraphModule(self.module, graph)
+        return _Boxed(lambda arguments: _call_emptying(module, arguments))
+
+    def _add_segment(self, graph: fx.Graph, part: Part, made: dict[fx.Node, fx.Node]) -> None:
+        segment = write_segment(part.nodes, outputs_of(part.nodes, is_tensor), self.sizes)
+        if not segment.outputs:
+            return
+        try:
+            model = self._compiled(segment)
+        except Error as error:
+            if not self._may_fall_back(error):
+                raise
+            self._give_up(part.nodes, error)
+            if self.options.fallback == "warn":
+                _warn_once(f"ferrite: {len(part.nodes)} nodes run in PyTorch, as compiling them failed: {error}")
+            for node in part.nodes:
+                made[node] = graph.node_copy(node, lambda used: made[used])
+            return
+        sources = {node: k for k, (node, _) in enumerate(segment.inputs)}
+        program = self._program(segment, model, sources, segment.output_types)
+        called = graph.call_function(_Segment(program), tuple(made[node] for node, _ in segment.inputs))
+        for k, node in enumerate(segment.outputs):
+            made[node] = graph.call_function(operator.getitem, (called, k))
+
+
+class _Segment:
+    """A program as a function of tensors, for generated code."""
+
+    def __init__(self, program: Any) -> None:
+        self.__name__ = "ferrite_segment"
+        self._program = program
+
+    def __call__(self, *arguments: Any) -> Sequence[Any]:
+        return self._program(list(arguments))
+
+
+class _Boxed:
+    """A function of one list, as AOTAutograd calls it."""
+
+    _boxed_call = True
+
+    def __init__(self, run: Callable[[list[Any]], Sequence[Any]]) -> None:
+        self._run = run
+
+    def __call__(self, arguments: list[Any]) -> Sequence[Any]:
+        return self._run(arguments)
+
+
+def _call_emptying(module: fx.GraphModule, arguments: list[Any]) -> Sequence[Any]:
+    given = list(arguments)
+    arguments.clear()
+    return module(*given)
+
+
+class _Nodes:
+    def __init__(self, nodes: list[fx.Node]) -> None:
+        self.nodes = nodes
+
+
+def _without_sizes(graph: fx.Graph) -> Any:
+    return _Nodes([node for node in graph.nodes if not (node.op == "call_function" and _symbolic(node))])
+
+
+_said: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    if text not in _said:
+        _said.add(text)
+        warnings.warn(text, stacklevel=2)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What became of a model: which nodes were compiled, which run in PyTorch and why."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ferrite.torch import _compile
+from ferrite.torch._backend import backend
+
+
+@dataclasses.dataclass
+class Explanation:
+    """graphs: for each graph its kind, number of nodes, programs with their stats, and the nodes that run in PyTorch."""
+
+    graphs: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        lines = []
+        for k, graph in enumerate(self.graphs):
+            compiled = graph["nodes"] - len(graph["unsupported"])
+            kernels = sum(program["kernels"] for program in graph["programs"])
+            lines.append(
+                f"graph {k} ({graph['kind']}): {compiled} of {graph['nodes']} nodes compiled to "
+                f"{len(graph['programs'])} programs with {kernels} kernels"
+            )
+            counts = Counter((overload, reason) for _, overload, reason in graph["unsupported"])
+            for (overload, reason), count in counts.most_common():
+                lines.append(f"  in PyTorch: {overload}{f' ({count} nodes)' if count > 1 else ''}: {reason}")
+        return "\n".join(lines)
+
+
+def explain(model: Callable[..., Any], *args: Any, options: dict[str, Any] | None = None, **kwargs: Any) -> Explanation:
+    """Compiles the model anew and runs it once on these arguments; tells what became of each graph."""
+    reports: list[_compile.Report] = []
+    _compile.listeners.append(reports.append)
+    chosen = {"fallback": "silent", **(options or {})}
+    torch._dynamo.reset()
+    try:
+        torch.compile(model, backend=backend, options=chosen)(*args, **kwargs)
+    finally:
+        _compile.listeners.remove(reports.append)
+        torch._dynamo.reset()
+    return Explanation(
+        [
+            {
+                "kind": report.kind,
+                "nodes": report.nodes,
+                "programs": [program.stats() for program in report.programs],
+                "unsupported": report.unsupported,
+            }
+            for report in reports
+        ]
+    )

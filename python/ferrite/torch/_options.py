@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The options of the backend, and the sessions that they ask for."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ferrite._errors import Error
+from ferrite._session import Session
+
+_fallbacks = ("warn", "error", "silent")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What `torch.compile(model, backend="ferrite", options={...})` takes.
+
+    manifest: a pipeline manifest (TOML), which names plugins, passes and their settings.
+    plugins: more libraries, descriptors or folders of plugins.
+    device: the device of Ferrite on which programs run; None: that of the tensors ("cpu", "cuda").
+    fallback: what happens to nodes that Ferrite cannot compile: they run in PyTorch, "warn" (once, the default) or
+        "silent"; "error" raises ferrite.Error instead.
+    threads: workers of programs on the CPU; 0: as many as torch.get_num_threads().
+    profile: the manifest's profile.
+    """
+
+    manifest: str | None = None
+    plugins: tuple[str, ...] = ()
+    device: str | None = None
+    fallback: str = "warn"
+    threads: int = 0
+    profile: str | None = None
+
+    @staticmethod
+    def of(given: Mapping[str, Any] | None) -> Options:
+        """Checks names and types. Raises Error with a suggestion."""
+        names = [field.name for field in dataclasses.fields(Options)]
+        values = dict(given or {})
+        for name in values:
+            if name in names:
+                continue
+            close = difflib.get_close_matches(name, names, n=1)
+            cure = f"did you mean '{close[0]}'?" if close else f"the options are {', '.join(names)}"
+            raise Error("FE-Y01", f"the backend has no option '{name}'; {cure}", "torch.compile(options=...)")
+        options = Options(**values)
+        plugins = options.plugins
+        if isinstance(plugins, (str, os.PathLike)):
+            plugins = (plugins,)
+        options = dataclasses.replace(
+            options,
+            plugins=tuple(os.fspath(plugin) for plugin in plugins),
+            manifest=None if options.manifest is None else os.fspath(options.manifest),
+        )
+        if options.fallback not in _fallbacks:
+            close = difflib.get_close_matches(str(options.fallback), _fallbacks, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else "it may be 'warn', 'error' or 'silent'"
+            raise Error("FE-Y01", f"option 'fallback' is '{options.fallback}'; {hint}", "torch.compile(options=...)")
+        if isinstance(options.threads, bool) or not isinstance(options.threads, int) or options.threads < 0:
+            raise Error("FE-Y01", f"option 'threads' is {options.threads!r}; give a number from 0 on", "torch.compile(options=...)")
+        return options
+
+
+_sessions: dict[tuple[Any, ...], Session] = {}
+_lock = threading.Lock()
+
+
+def session_for(options: Options, device_type: str) -> Session:
+    """The session of these options; graphs with equal options share one."""
+    device = options.device or device_type
+    threads = options.threads or torch.get_num_threads()
+    key = (os.getpid(), options.manifest, options.plugins, device, threads, options.profile)
+    with _lock:
+        if key not in _sessions:
+            _sessions[key] = Session(
+                options.manifest, plugins=options.plugins, device=device, threads=threads, profile=options.profile
+            )
+        return _sessions[key]

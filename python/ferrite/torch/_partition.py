@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Divides a graph into segments that Ferrite compiles and nodes that run in PyTorch. Linear in the graph's size."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import fx
+
+
+@dataclasses.dataclass
+class Part:
+    """Either nodes of a segment, or one node that runs in PyTorch."""
+
+    compiled: bool
+    nodes: list[fx.Node]
+
+
+def partition(graph: fx.Graph, unsupported: Mapping[fx.Node, str]) -> list[Part]:
+    """The parts in an order in which each finds its inputs computed.
+
+    The level of a node is the number of changes between PyTorch and Ferrite on the longest way to it. All compiled
+    nodes of a level are one segment.
+    """
+    level: dict[fx.Node, int] = {}
+    segments: dict[int, list[fx.Node]] = {}
+    others: dict[int, list[fx.Node]] = {}
+    random_level = -1  # random numbers are drawn in the order of the model
+    for node in graph.nodes:
+        if node.op == "output":
+            continue
+        if node.op in ("placeholder", "get_attr"):
+            level[node] = -1
+            continue
+        used = node.all_input_nodes
+        if node.target is operator.getitem:
+            # With the node whose result it takes.
+            (source,) = used
+            level[node] = level[source]
+            side = others if source in unsupported else segments
+            side.setdefault(level[node], []).append(node)
+            continue
+        if node in unsupported:
+            level[node] = max((level[other] for other in used), default=-1)
+            if isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
+                level[node] = random_level = max(random_level, level[node])
+            others.setdefault(level[node], []).append(node)
+        else:
+            outside = [other for other in used if other in unsupported or other.op in ("placeholder", "get_attr")]
+            level[node] = max(
+                max((level[other] + 1 for other in outside), default=0),
+                max((level[other] for other in used), default=0),
+            )
+            segments.setdefault(level[node], []).append(node)
+    parts: list[Part] = []
+    for number in range(-1, max([*segments, *others, -1]) + 1):
+        if number in segments:
+            parts.append(Part(True, segments[number]))
+        parts.extend(Part(False, [node]) for node in others.get(number, []))
+    return parts
+
+
+def outputs_of(nodes: list[fx.Node], is_tensor: Callable[[fx.Node], bool]) -> list[fx.Node]:
+    """The nodes that others, or the graph's output, use."""
+    inside = set(nodes)
+    return [node for node in nodes if is_tensor(node) and any(user not in inside for user in node.users)]
