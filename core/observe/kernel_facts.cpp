@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/observe/minimal_filtering.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::observe {
 namespace {

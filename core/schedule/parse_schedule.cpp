@@ -3,7 +3,7 @@
 
 #include "core/ir/text/loop_keywords.h"
 #include "core/schedule/schedule.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::schedule {
 namespace {

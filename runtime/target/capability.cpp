@@ -11,7 +11,7 @@
 #include "core/support/hash.h"
 #include "core/support/suggest.h"
 #include "core/support/toml/toml_reader.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::runtime {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/support/abi/abi.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::runtime {
 namespace {

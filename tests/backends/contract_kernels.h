@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
-#include "ferrite/analysis/loop_check.hpp"
 #include "ferrite/emitter/gemm.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/emitter/machine.h"
+#include "ferrite/loop_check.hpp"
 #include "kernel_builder.h"
 #include "target.h"
 

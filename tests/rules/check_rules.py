@@ -8,8 +8,9 @@ Prints one line a violation, `file:line: what and why`, then the lines of each b
   includes   nothing under plugins/, passes/, backends/, sdk/ includes a header of core/, runtime/, driver/ or tools/; these
              and sdk/ include no header of LLVM and their CMake files do not name it; a backend includes no header of
              another one, but for those that backends share, and none of a plugin
-  layers     includes point down: base (core/support), runtime, core, driver, tools; and no folders include each other in
-             a circle
+  layers     includes point down: base (core/support), runtime, core, driver, tools; and in the shared emitter: target,
+             analysis and ir, nest and gemm, cpu and gpu, provider, where cpu and gpu do not include each other; and no folders
+             of these, of backends/ and of sdk/ include each other in a circle
   size       no folder has more than 25 files of code, and no file more than 600 lines without a reason
   ops        no string literal in core/, runtime/ or driver/ equals the name of an op that plugins/std registers, apart from the keywords
              of the text forms in the files that read and write them, and the names of the scheduler's features
@@ -172,7 +173,50 @@ def layer_rule(tree: Tree) -> Iterator[Violation]:
     yield from circles(reached)
 
 
-def circles(reached: dict[str, dict[str, tuple[str, int]]]) -> Iterator[Violation]:
+# The folders of the shared emitter, from the bottom up. Its public headers, under include/, declare parts of every layer.
+EMITTER = "backends/llvm/"
+EMITTER_LAYERS = {"target": 0, "analysis": 1, "ir": 1, "nest": 2, "gemm": 2, "cpu": 3, "gpu": 3, "provider": 4}
+# Folders that count as part of another one. plugin.hpp, the header that plugins include, gathers the headers of detail/, and these
+# build on the other public headers beside it. No public path may change, so here files, not folders, form no circle.
+UNITS = {"sdk/include/ferrite/detail": "sdk/include/ferrite"}
+
+
+def sdk_layer_rule(tree: Tree) -> Iterator[Violation]:
+    """The layers of the shared emitter, and the circles of backends/ and sdk/."""
+    public = {name.split("/include/", 1)[1]: name for name, _ in tree.under(("backends/", "sdk/"), CPP_SUFFIXES) if "/include/" in name}
+    reached: dict[str, dict[str, tuple[str, int]]] = {}
+    inside: dict[str, dict[str, tuple[str, int]]] = {}  # by file of a unit: the files that it includes, and where
+    for name, text in tree.under(("backends/", "sdk/"), CPP_SUFFIXES):
+        for number, line in enumerate(text.splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1]))
+            header = next((path for path in (beside, match[1], public.get(match[1])) if path in tree.texts), None)
+            if header is None:
+                continue
+            own, other = (emitter_folder(path) for path in (name, header))
+            if own in EMITTER_LAYERS and other in EMITTER_LAYERS:
+                if EMITTER_LAYERS[other] > EMITTER_LAYERS[own]:
+                    yield name, number, f"includes {header}: {own} lies below {other} in the emitter"
+                elif {own, other} == {"cpu", "gpu"}:
+                    yield name, number, f"includes {header}: what {own} and {other} share lies below both"
+            folder, target = (UNITS.get(posixpath.dirname(path), posixpath.dirname(path)) for path in (name, header))
+            if folder != target:
+                reached.setdefault(folder, {}).setdefault(target, (name, number))
+            elif folder in UNITS.values():
+                inside.setdefault(name, {}).setdefault(header, (name, number))
+    yield from circles(reached)
+    yield from circles(inside, "files")
+
+
+def emitter_folder(name: str) -> str | None:
+    """The folder of the shared emitter that a file lies in: "gemm" of backends/llvm/gemm/plan.h."""
+    parts = name.removeprefix(EMITTER).split("/")
+    return parts[0] if name.startswith(EMITTER) and len(parts) > 1 else None
+
+
+def circles(reached: dict[str, dict[str, tuple[str, int]]], of: str = "folders") -> Iterator[Violation]:
     """One violation for each circle, at an include that closes it."""
     done: set[str] = set()
 
@@ -180,7 +224,7 @@ def circles(reached: dict[str, dict[str, tuple[str, int]]]) -> Iterator[Violatio
         for other, (name, number) in sorted(reached.get(folder, {}).items()):
             if other in path:
                 around = " -> ".join([*path[path.index(other):], other])
-                yield name, number, f"closes a circle of folders: {around}"
+                yield name, number, f"closes a circle of {of}: {around}"
             elif other not in done:
                 yield from walk(other, [*path, other])
         done.add(folder)
@@ -339,7 +383,7 @@ def text_rules(tree: Tree) -> Iterator[Violation]:
                     yield name, number, f"'{host}' is not among the public hosts that the text may refer to"
 
 
-RULES = (include_rules, layer_rule, link_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
+RULES = (include_rules, layer_rule, sdk_layer_rule, link_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
 
 
 def violations(tree: Tree) -> list[Violation]:

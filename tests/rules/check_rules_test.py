@@ -62,6 +62,38 @@ class CheckRules(unittest.TestCase):
         ring = {f"core/{a}/a.h": LICENCE + f'#pragma once\n#include "core/{b}/a.h"\n' for a, b in ("xy", "yz", "zx")}
         self.expect_one(ring, "core/z/a.h:3", "core/x -> core/y -> core/z -> core/x")
 
+    def test_backends_and_sdk_form_no_circle(self):
+        ring = {f"backends/llvm/{a}/a.h": LICENCE + f'#pragma once\n#include "backends/llvm/{b}/a.h"\n'
+                for a, b in (("analysis", "ir"), ("ir", "analysis"))}  # fmt: skip
+        self.expect_one(ring, "backends/llvm/ir/a.h:3", "circle of folders: backends/llvm/analysis -> backends/llvm/ir")
+        beside = {f"backends/one/{a}/a.h": LICENCE + f'#pragma once\n#include "../{b}/a.h"\n' for a, b in ("xy", "yx")}
+        self.expect_one(beside, "backends/one/y/a.h:3", "circle of folders: backends/one/x -> backends/one/y")
+        public = {f"sdk/include/ferrite/{a}": LICENCE + f"#pragma once\n#include <ferrite/{b}>\n"
+                  for a, b in (("loop.hpp", "analysis/check.hpp"), ("analysis/check.hpp", "loop.hpp"))}  # fmt: skip
+        self.expect_one(public, "sdk/include/ferrite/analysis/check.hpp:3", "circle of folders: sdk/include/ferrite")
+
+    def test_details_are_one_unit_with_their_public_headers(self):
+        unit = {f"sdk/include/ferrite/{a}": LICENCE + "#pragma once\n" + "".join(f'#include "ferrite/{b}"\n' for b in others)
+                for a, others in (("plugin.hpp", ["detail/build.hpp"]), ("detail/build.hpp", ["op.hpp"]), ("op.hpp", []))}  # fmt: skip
+        self.assertEqual(self.messages(unit), [])
+        unit["sdk/include/ferrite/op.hpp"] += '#include "ferrite/plugin.hpp"\n'
+        self.expect_one(unit, "sdk/include/ferrite/plugin.hpp:3", "closes a circle of files")
+
+    def test_the_emitter_has_layers(self):
+        headers = {f"backends/llvm/{folder}/a.h": LICENCE + "#pragma once\n" for folder in (*check_rules.EMITTER_LAYERS, "cpu/nest")}
+        for folder, other, words in (
+            ("target", "ir", "target lies below ir"),
+            ("gemm", "cpu/nest", "gemm lies below cpu"),
+            ("gpu", "cpu/nest", "what gpu and cpu share"),
+            ("cpu", "gpu", "what cpu and gpu share"),
+        ):
+            with self.subTest(f"{other} in {folder}"):
+                text = LICENCE + f'#include "backends/llvm/{other}/a.h"\n'
+                self.expect_one(headers | {f"backends/llvm/{folder}/b.cpp": text}, f"backends/llvm/{folder}/b.cpp:2", words)
+                back = LICENCE + f'#include "backends/llvm/{folder}/a.h"\n'
+                if folder not in ("gpu", "cpu"):
+                    self.assertEqual(self.messages(headers | {f"backends/llvm/{other}/b.cpp": back}), [])
+
     def test_libraries_link_what_lies_below(self):
         licence = "# " + LICENCE[3:]
         below = licence + "target_link_libraries(ferrite_core PUBLIC ferrite_running fmt::fmt)\n"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "backends/llvm/cpu/gemm/statement_values.h"
+#include "backends/llvm/analysis/statement_values.h"
 
 namespace ferrite::emitter {
 namespace {

@@ -8,13 +8,13 @@
 
 #include "backends/llvm/cpu/attention/attention_blocks.h"
 #include "backends/llvm/cpu/attention/streaming_softmax.h"
-#include "backends/llvm/cpu/gemm/plan.h"
 #include "backends/llvm/cpu/nest/memory_hints.h"
-#include "backends/llvm/cpu/nest/nest_emitter.h"
 #include "backends/llvm/cpu/nest/rows.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "backends/llvm/gemm/plan.h"
+#include "backends/llvm/nest/nest_emitter.h"
 #include "ferrite/emitter/gemm.h"
 #include "ferrite/error.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::emitter {
 

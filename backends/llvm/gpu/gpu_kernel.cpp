@@ -11,8 +11,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "backends/llvm/cpu/nest/nest_emitter.h"
-#include "backends/llvm/cpu/nest/nest_plan.h"
 #include "backends/llvm/gpu/attention/gpu_attention.h"
 #include "backends/llvm/gpu/gemm/gpu_gemm.h"
 #include "backends/llvm/gpu/nest/block_reduction.h"
@@ -22,12 +20,14 @@
 #include "backends/llvm/gpu/nest/thread_block.h"
 #include "backends/llvm/gpu/nest/transpose_tiles.h"
 #include "backends/llvm/ir/reduction_state.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "backends/llvm/nest/nest_emitter.h"
+#include "backends/llvm/nest/nest_plan.h"
 #include "ferrite/analysis/stores_apart.hpp"
 #include "ferrite/emitter/body_emitter.h"
 #include "ferrite/emitter/kernel_emitter.h"
 #include "ferrite/error.hpp"
 #include "ferrite/gpu_runtime/device_code.h"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::emitter {
 

@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-namespace ferrite::emitter {
-namespace {
-constexpr const char* side_by_side = "ferrite-side-by-side";
-}
+#include "backends/llvm/target/instruction_order.h"
 
-bool is_side_by_side(const llvm::Function& function) { return function.hasFnAttribute(side_by_side); }
+namespace ferrite::emitter {
 
 void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<void(size_t)>& sequence) {
   auto* block = builder.GetInsertBlock();
@@ -22,7 +19,7 @@ void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<vo
   const bool straight = builder.GetInsertBlock() == block && builder.GetInsertPoint() == block->end();
   if (!straight || count < 2) return;
   // Only code in a single basic block can be interleaved.
-  block->getParent()->addFnAttr(side_by_side);
+  mark_side_by_side(*block->getParent());
   std::vector<std::vector<llvm::Instruction*>> sequences(count);
   size_t number = 0, longest = 0;
   for (auto& instruction : *block) {

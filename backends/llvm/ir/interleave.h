@@ -13,7 +13,4 @@ namespace ferrite::emitter {
 /// builder ends after the last one.
 void interleave(llvm::IRBuilder<>& builder, size_t count, const std::function<void(size_t)>& sequence);
 
-/// Whether a function has interleaved sequences, whose order the code generator should keep.
-bool is_side_by_side(const llvm::Function& function);
-
 }  // namespace ferrite::emitter

@@ -28,7 +28,7 @@
 
 #include <algorithm>
 
-#include "backends/llvm/ir/interleave.h"
+#include "backends/llvm/target/instruction_order.h"
 #include "ferrite/error.hpp"
 
 namespace ferrite::emitter {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::kernel {
 namespace {

@@ -7,8 +7,8 @@
 #include "core/ir/loop/record_checks.h"
 #include "core/ir/loop/trivial_loops.h"
 #include "core/support/abi/abi.h"
-#include "ferrite/analysis/loop_check.hpp"
 #include "ferrite/counted.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::loop {
 

@@ -2,7 +2,7 @@
 // The recorder's functions for the body of a statement.
 #include "core/ir/loop/record.h"
 #include "core/ir/loop/record_checks.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::loop {
 

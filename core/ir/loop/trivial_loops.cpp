@@ -6,7 +6,7 @@
 
 #include "core/ir/loop/body_builder.h"
 #include "core/ir/loop/scalar.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::loop {
 

@@ -6,11 +6,11 @@
 
 #include "core/ir/loop/program.h"
 #include "core/support/error.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::loop {
 
-/// Checks buffers and statements one by one (ferrite/analysis/loop_check.hpp), shared variables, and that
+/// Checks buffers and statements one by one (ferrite/loop_check.hpp), shared variables, and that
 /// every read follows a write. FE-K06 on a violation.
 Result<void> verify(const StatementList& list);
 inline Result<void> verify(const Kernel& kernel) { return verify(list_of(kernel)); }

@@ -14,7 +14,7 @@
 #include "core/ir/lexer/lexer.h"
 #include "core/ir/loop/scalar.h"
 #include "core/ir/text/loop_keywords.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::loop {
 namespace {

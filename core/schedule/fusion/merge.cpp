@@ -5,7 +5,7 @@
 #include "core/schedule/alignment.h"
 #include "core/schedule/body.h"
 #include "core/schedule/schedule.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::schedule {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/schedule/rewrites/loop_splitter.h"
 #include "core/schedule/rewrites/split.h"
 #include "core/schedule/traffic.h"
-#include "ferrite/analysis/loop_check.hpp"
 #include "ferrite/analysis/running_state.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::schedule {
 namespace {

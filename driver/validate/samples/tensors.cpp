@@ -9,7 +9,7 @@
 #include <numbers>
 
 #include "core/ir/loop/scalar.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::core::validate {
 namespace {

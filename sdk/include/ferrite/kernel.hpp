@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "ferrite/analysis/loop_check.hpp"
 #include "ferrite/flat.hpp"
 #include "ferrite/loop.hpp"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::inline v0 {
 namespace detail {

@@ -2,8 +2,8 @@
 // Interprets a kernel, one point after the other. A real backend has code for its machine in this place.
 #pragma once
 
-#include <ferrite/analysis/loop_check.hpp>
 #include <ferrite/kernel.hpp>
+#include <ferrite/loop_check.hpp>
 #include <ferrite/plugin.hpp>
 
 #include <bit>

@@ -6,7 +6,7 @@
 #include <array>
 #include <span>
 
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 #include "ferrite/provider.hpp"
 
 namespace acme {

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "core/ir/text/loop_keywords.h"
-#include "ferrite/analysis/loop_check.hpp"
+#include "ferrite/loop_check.hpp"
 #include "tools/plugin_check/conformance/kernel_forms.h"
 #include "tools/plugin_check/conformance/kernel_text.h"
 

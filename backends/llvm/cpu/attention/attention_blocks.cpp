@@ -6,9 +6,9 @@
 #include <set>
 #include <span>
 
+#include "backends/llvm/analysis/statement_values.h"
 #include "backends/llvm/cpu/gemm/emit.h"
-#include "backends/llvm/cpu/gemm/statement_values.h"
-#include "backends/llvm/cpu/nest/nest_emitter.h"
+#include "backends/llvm/nest/nest_emitter.h"
 
 namespace ferrite::emitter {
 namespace {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "backends/llvm/gemm/plan.h"
 #include "ferrite/emitter/kernel_context.h"
 #include "ferrite/emitter/kernel_emitter.h"
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/llvm/analysis/statement_values.h"
 #include "backends/llvm/cpu/gemm/emit.h"
-#include "backends/llvm/cpu/gemm/statement_values.h"
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
-#include "backends/llvm/cpu/nest/nest_plan.h"
+#include "backends/llvm/gemm/tile_sizes.h"
+#include "backends/llvm/nest/nest_plan.h"
 #include "ferrite/analysis/softmax_products.hpp"
 
 namespace ferrite::emitter {

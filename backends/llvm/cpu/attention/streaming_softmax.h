@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "backends/llvm/cpu/attention/attention_blocks.h"
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "backends/llvm/gemm/plan.h"
 #include "ferrite/emitter/kernel_context.h"
 #include "ferrite/emitter/kernel_emitter.h"
 

@@ -6,8 +6,8 @@
 
 #include "backends/llvm/cpu/attention/streaming_softmax.h"
 #include "backends/llvm/cpu/gemm/emit.h"
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
-#include "backends/llvm/cpu/nest/nest_emitter.h"
+#include "backends/llvm/gemm/tile_sizes.h"
+#include "backends/llvm/nest/nest_emitter.h"
 
 namespace ferrite::emitter {
 namespace {

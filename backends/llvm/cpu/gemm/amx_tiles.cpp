@@ -6,6 +6,7 @@
 #include <array>
 
 #include "backends/llvm/cpu/gemm/micro.h"
+#include "backends/llvm/gemm/tile_sizes.h"
 #include "ferrite/emitter/kernel_context.h"
 
 namespace ferrite::emitter {

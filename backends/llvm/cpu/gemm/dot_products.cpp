@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/llvm/cpu/gemm/micro.h"
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
+#include "backends/llvm/gemm/tile_sizes.h"
 #include "ferrite/emitter/kernel_context.h"
 
 namespace ferrite::emitter {

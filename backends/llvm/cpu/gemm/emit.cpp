@@ -4,14 +4,14 @@
 #include <functional>
 #include <optional>
 
-#include "backends/llvm/cpu/gemm/epilogue.h"
+#include "backends/llvm/analysis/statement_values.h"
+#include "backends/llvm/cpu/gemm/block_epilogue.h"
 #include "backends/llvm/cpu/gemm/micro.h"
 #include "backends/llvm/cpu/gemm/micro_kernels.h"
 #include "backends/llvm/cpu/gemm/pack.h"
-#include "backends/llvm/cpu/gemm/plan.h"
-#include "backends/llvm/cpu/gemm/statement_values.h"
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
-#include "backends/llvm/cpu/gemm/winograd.h"
+#include "backends/llvm/cpu/gemm/winograd_emitter.h"
+#include "backends/llvm/gemm/plan.h"
+#include "backends/llvm/gemm/tile_sizes.h"
 #include "ferrite/emitter/gemm.h"
 
 namespace ferrite::emitter {
@@ -509,7 +509,7 @@ class GemmEmitter {
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
   const GemmPlan& plan_;
-  GemmEpilogue finish_;
+  BlockEpilogue finish_;
   std::optional<BlockPacker> column_packer_, row_packer_;
   std::optional<TransposePacker> transpose_packer_;
   std::optional<WindowPacker> window_packer_;

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "backends/llvm/gemm/plan.h"
 #include "ferrite/emitter/kernel_context.h"
 
 namespace ferrite::emitter {

@@ -98,9 +98,6 @@ llvm::Function* emit_run_kernel(llvm::Module& module, const llvm::Twine& name, c
 llvm::Function* emit_dot_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                 const llvm::AttributeList& attributes);
 
-/// Geometry of one AMX tile register: 16 rows of 64 bytes, that is 32 bf16 elements or 16 sums per row.
-constexpr int amx_tile_rows = 16, amx_tile_bytes = 64, amx_tile_depth = 32;
-
 /// A micro-kernel for bf16 on AMX tile registers: at most two row tiles and two column tiles, a depth of
 /// whole tiles, and at most one loop around it. Rows are contiguous along k. A panel interleaves two steps of
 /// k for each column; column_step counts one of them.

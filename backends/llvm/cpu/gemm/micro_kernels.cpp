@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "backends/llvm/cpu/gemm/micro_kernels.h"
 
-#include "backends/llvm/cpu/gemm/epilogue.h"
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
+#include "backends/llvm/cpu/gemm/block_epilogue.h"
+#include "backends/llvm/gemm/tile_sizes.h"
 #include "ferrite/emitter/kernel_context.h"
 
 namespace ferrite::emitter {
 
-GemmMicroKernels::GemmMicroKernels(KernelContext& context, const GemmPlan& plan, GemmEpilogue& finish,
+GemmMicroKernels::GemmMicroKernels(KernelContext& context, const GemmPlan& plan, BlockEpilogue& finish,
                                    int64_t row_row, int64_t column_step, int64_t tile_stride)
     : context_(context),
       builder_(context.builder),

@@ -4,18 +4,18 @@
 #pragma once
 
 #include "backends/llvm/cpu/gemm/micro.h"
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "backends/llvm/gemm/plan.h"
 
 namespace ferrite::emitter {
 
-class GemmEpilogue;
+class BlockEpilogue;
 
 class GemmMicroKernels {
  public:
   /// Emits the micro-kernels. Keeps references. Distances in elements: `row_row` from one outer coordinate of
   /// a packed row block to the next, `column_step` from the columns at k to those at k + 1, `tile_stride`
   /// from one row of sums to the next.
-  GemmMicroKernels(KernelContext& context, const GemmPlan& plan, GemmEpilogue& finish, int64_t row_row,
+  GemmMicroKernels(KernelContext& context, const GemmPlan& plan, BlockEpilogue& finish, int64_t row_row,
                    int64_t column_step, int64_t tile_stride);
 
   /// The micro-kernel for the register block at (row, column) and the pass from `depth_from` on, selected by
@@ -31,7 +31,7 @@ class GemmMicroKernels {
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
   const GemmPlan& plan_;
-  GemmEpilogue& finish_;
+  BlockEpilogue& finish_;
   int64_t row_row_, column_step_, tile_stride_;
   MicroKernels micro_[2] = {};  // for a full pass over the depth, and for a shorter last pass
 };

@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "backends/llvm/analysis/statement_values.h"
 #include "backends/llvm/cpu/gemm/micro.h"
-#include "backends/llvm/cpu/gemm/statement_values.h"
 #include "backends/llvm/ir/transpose.h"
 
 namespace ferrite::emitter {

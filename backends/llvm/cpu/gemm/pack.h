@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "backends/llvm/gemm/plan.h"
 #include "ferrite/emitter/body_emitter.h"
 
 namespace ferrite::emitter {

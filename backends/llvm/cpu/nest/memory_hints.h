@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/llvm/cpu/nest/nest_emitter.h"
+#include "backends/llvm/nest/nest_emitter.h"
 
 namespace ferrite::emitter {
 

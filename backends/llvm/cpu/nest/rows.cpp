@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backends/llvm/cpu/nest/memory_hints.h"
-#include "backends/llvm/cpu/nest/nest_emitter.h"
+#include "backends/llvm/nest/nest_emitter.h"
 
 namespace ferrite::emitter {
 namespace {

@@ -11,7 +11,7 @@
 #include <numbers>
 #include <span>
 
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
+#include "backends/llvm/gemm/tile_sizes.h"
 #include "backends/llvm/gpu/attention/key_value_tiles.h"
 #include "backends/llvm/gpu/gemm/matrix_instruction.h"
 #include "ferrite/emitter/body_emitter.h"

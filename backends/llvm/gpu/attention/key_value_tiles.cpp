@@ -5,7 +5,7 @@
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Intrinsics.h>
 
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
+#include "backends/llvm/gemm/tile_sizes.h"
 
 namespace ferrite::emitter {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "backends/llvm/cpu/gemm/epilogue.h"
+#include "backends/llvm/gemm/epilogue.h"
 #include "backends/llvm/gpu/gemm/shared_tile_loader.h"
 #include "backends/llvm/gpu/gemm/tile_accumulator.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "backends/llvm/gemm/plan.h"
 #include "backends/llvm/gpu/nest/thread_block.h"
 #include "ferrite/emitter/gpu_kernel.h"
 

@@ -6,8 +6,8 @@
 #include <bit>
 #include <utility>
 
-#include "backends/llvm/cpu/gemm/statement_values.h"
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
+#include "backends/llvm/analysis/statement_values.h"
+#include "backends/llvm/gemm/tile_sizes.h"
 #include "backends/llvm/gpu/gemm/gpu_gemm.h"
 #include "backends/llvm/gpu/gemm/shared_tile_loader.h"
 #include "backends/llvm/gpu/gemm/tile_accumulator.h"

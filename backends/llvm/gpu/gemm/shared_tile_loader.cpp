@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/llvm/cpu/gemm/statement_values.h"
+#include "backends/llvm/analysis/statement_values.h"
 
 namespace ferrite::emitter {
 

@@ -9,8 +9,8 @@
 #include <map>
 
 #include "backends/llvm/ir/reduction_state.h"
-#include "ferrite/analysis/loop_check.hpp"
 #include "ferrite/emitter/body_emitter.h"
+#include "ferrite/loop_check.hpp"
 
 namespace ferrite::emitter {
 

@@ -3,11 +3,14 @@
 // pass, tile of a task.
 #pragma once
 
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "backends/llvm/gemm/plan.h"
 
 namespace ferrite::emitter {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Geometry of one AMX tile register: 16 rows of 64 bytes, that is 32 bf16 elements or 16 sums per row.
+constexpr int amx_tile_rows = 16, amx_tile_bytes = 64, amx_tile_depth = 32;
 
 /// Fills in the sizes of a plan whose operand accesses are decided. `shared`: other statements run between
 /// its row blocks. Returns false if the registers do not hold the block that `config` requests.

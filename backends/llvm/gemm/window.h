@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "backends/llvm/cpu/gemm/statement_values.h"
+#include "backends/llvm/gemm/plan.h"
 #include "ferrite/loop.hpp"
 
 namespace ferrite::emitter {

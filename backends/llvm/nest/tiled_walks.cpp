@@ -3,8 +3,8 @@
 // vectors, and strips for reductions over rows.
 #include <algorithm>
 
-#include "backends/llvm/cpu/nest/nest_emitter.h"
 #include "backends/llvm/ir/transpose.h"
+#include "backends/llvm/nest/nest_emitter.h"
 
 namespace ferrite::emitter {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "backends/llvm/cpu/nest/nest_plan.h"
+#include "backends/llvm/nest/nest_plan.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "backends/llvm/gemm/plan.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 
-#include "backends/llvm/cpu/gemm/micro.h"
-#include "backends/llvm/cpu/gemm/statement_values.h"
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
-#include "backends/llvm/cpu/gemm/window.h"
-#include "backends/llvm/cpu/gemm/winograd.h"
+#include "backends/llvm/analysis/statement_values.h"
+#include "backends/llvm/gemm/tile_sizes.h"
+#include "backends/llvm/gemm/window.h"
+#include "backends/llvm/gemm/winograd.h"
 
 namespace ferrite::emitter {
 namespace {

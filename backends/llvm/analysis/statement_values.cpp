@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "backends/llvm/cpu/gemm/statement_values.h"
+#include "backends/llvm/analysis/statement_values.h"
 
 namespace ferrite::emitter {
 namespace {
@@ -121,7 +121,7 @@ std::vector<bool> needed_operations(const loop::Statement& statement, index::Poo
 }
 
 std::vector<bool> stored_operations(const loop::Statement& statement, index::Pool& pool,
-                                    std::span<const GemmPlan::Forward> forwards) {
+                                    std::span<const Forward> forwards) {
   std::vector<loop::OpId> roots;
   for (const auto& forward : forwards) roots.push_back(forward.source);
   for (const auto& store : statement.stores) {

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The epilogue of a contraction: every operation between its sums and the stores of its results.
+// The epilogue of a register block: inside the micro-kernel, on sums in registers, or on sums in memory.
 #pragma once
 
 #include <vector>
 
 #include "backends/llvm/cpu/gemm/micro.h"
-#include "backends/llvm/cpu/gemm/plan.h"
-#include "ferrite/emitter/body_emitter.h"
+#include "backends/llvm/gemm/epilogue.h"
 
 namespace ferrite::emitter {
 
-/// Flat coordinates of a register block's first row and column; all are i64.
-struct GemmCoordinates {
-  llvm::Value *batch = nullptr, *row = nullptr, *column = nullptr;
-};
-
-class GemmEpilogue {
+class BlockEpilogue : public GemmEpilogue {
  public:
   /// Keeps references.
-  GemmEpilogue(KernelContext& context, const GemmPlan& plan);
+  BlockEpilogue(KernelContext& context, const GemmPlan& plan);
 
   /// Whether a register block's sums go from registers straight into the epilogue. This holds if one pass
   /// over the depth completes them and the epilogue is short enough to be emitted once per sum.
@@ -37,18 +31,9 @@ class GemmEpilogue {
   void emit_block(const GemmCoordinates& place, llvm::Value* row_end, llvm::Value* column_end,
                   llvm::Value* sums, int64_t stride);
 
-  /// Emits the epilogue of one vector of columns, or of a single sum if the plan has one lane. `mask`: the
-  /// lanes that exist; null: all.
-  void emit_vector(const GemmCoordinates& place, llvm::Value* sums, llvm::Value* mask);
-
   /// Prefetches the lines that the epilogue of the rows up to `row_end` needs, so that they arrive while the
   /// sums are computed.
   void prefetch(const GemmCoordinates& place, llvm::Value* row_end);
-
-  /// Begins a point at the given coordinates; body() then evaluates index expressions of the flat coordinates
-  /// there.
-  void start(const GemmCoordinates& place) { body_.start(point_at(place)); }
-  BodyEmitter& body() { return body_; }
 
  private:
   /// Memory that each block reads or writes once and that exceeds the second-level cache: residual operands
@@ -59,20 +44,11 @@ class GemmEpilogue {
     bool store;
   };
 
-  loop::Statement finish_statement();
   void find_streams();
   bool is_short() const;
   std::vector<loop::BufferId> buffers() const;
   llvm::FunctionType* kernel_type();
-  Point point_at(const GemmCoordinates& place);
-  llvm::Type* accumulator() { return context_.value_type(plan_.accumulator); }
 
-  KernelContext& context_;
-  llvm::IRBuilder<>& builder_;
-  const GemmPlan& plan_;
-  index::Symbol group_, lane_;  // column = lanes * group + lane
-  loop::Statement statement_;   // over the flat coordinates
-  BodyEmitter body_;
   std::vector<loop::BufferId> buffers_;  // buffers that the statement accesses
   std::vector<Stream> streams_;
   bool in_registers_ = false;

@@ -9,18 +9,12 @@
 #include <optional>
 #include <vector>
 
+#include "backends/llvm/analysis/statement_values.h"
 #include "ferrite/emitter/gemm.h"
 #include "ferrite/emitter/target.h"
 #include "ferrite/loop.hpp"
 
 namespace ferrite::emitter {
-
-/// Several variables of the statement as one flat axis; the last variable varies fastest.
-struct Axis {
-  std::vector<loop::Var> vars;
-  int64_t extent = 1;
-  index::Symbol symbol = 0;  ///< the flat coordinate
-};
 
 /// The rows of a contraction as `lines` x `places` results, each of which reads `line_taps` x `place_taps`
 /// positions of every channel. The copy of the operand has a position (y, x) for each one that some result of
@@ -93,11 +87,6 @@ struct Operand {
 
 struct GemmPlan {
   loop::Statement statement;  ///< all statements merged into one, with addresses in place of indices
-  /// A load that gets the value of an earlier operation, rounded as a store to memory of `dtype` would round
-  /// it.
-  struct Forward {
-    loop::OpId load, source;
-  };
   std::vector<Forward> forwards;
 
   Axis batch, rows, columns, depth;

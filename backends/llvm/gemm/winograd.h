@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "backends/llvm/gemm/plan.h"
 
 namespace ferrite::emitter {
 
@@ -26,8 +26,5 @@ std::optional<Winograd> find_winograd(GemmPlan& plan);
 
 /// The factors of the weight transform, indexed by product, then by tap, both two-dimensional.
 std::vector<double> winograd_factors();
-
-/// Emits the tasks of a plan with Winograd blocks.
-void emit_winograd(KernelContext& context, const GemmPlan& plan);
 
 }  // namespace ferrite::emitter

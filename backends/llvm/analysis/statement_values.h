@@ -8,13 +8,26 @@
 #include <utility>
 #include <vector>
 
-#include "backends/llvm/cpu/gemm/plan.h"
+#include "ferrite/loop.hpp"
 
 namespace ferrite::emitter {
 
+/// Several variables of the statement as one flat axis; the last variable varies fastest.
+struct Axis {
+  std::vector<loop::Var> vars;
+  int64_t extent = 1;
+  index::Symbol symbol = 0;  ///< the flat coordinate
+};
+
+/// A load that gets the value of an earlier operation, rounded as a store to memory of `dtype` would round
+/// it.
+struct Forward {
+  loop::OpId load, source;
+};
+
 struct MergedStatement {
   loop::Statement statement;
-  std::vector<GemmPlan::Forward> forwards;
+  std::vector<Forward> forwards;
 };
 
 /// Merges the kernel's statements into one. Requires that all others are maps over the parallel variables of
@@ -35,7 +48,7 @@ std::vector<bool> needed_operations(const loop::Statement& statement, index::Poo
 
 /// By operation: whether the stores need it, forwarded values included.
 std::vector<bool> stored_operations(const loop::Statement& statement, index::Pool& pool,
-                                    std::span<const GemmPlan::Forward> forwards);
+                                    std::span<const Forward> forwards);
 
 /// Whether an operation that is set in `needed` depends on the variable through an index.
 bool depends_on(const loop::Statement& statement, index::Pool& pool, const std::vector<bool>& needed,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 
-#include "backends/llvm/cpu/gemm/plan.h"
-#include "backends/llvm/cpu/gemm/statement_values.h"
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
-#include "backends/llvm/cpu/gemm/winograd.h"
+#include "backends/llvm/analysis/statement_values.h"
+#include "backends/llvm/gemm/plan.h"
+#include "backends/llvm/gemm/tile_sizes.h"
+#include "backends/llvm/gemm/winograd.h"
 #include "ferrite/emitter/gemm.h"
 
 namespace ferrite::emitter {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "backends/llvm/cpu/gemm/winograd.h"
+#include "backends/llvm/cpu/gemm/winograd_emitter.h"
 
 #include <algorithm>
 #include <functional>
@@ -8,18 +8,18 @@
 #include <set>
 #include <utility>
 
-#include "backends/llvm/cpu/gemm/epilogue.h"
+#include "backends/llvm/cpu/gemm/block_epilogue.h"
 #include "backends/llvm/cpu/gemm/micro.h"
 #include "backends/llvm/cpu/gemm/pack.h"
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
+#include "backends/llvm/gemm/tile_sizes.h"
+#include "backends/llvm/gemm/winograd.h"
 
 namespace ferrite::emitter {
 namespace {
 
-/// Lavin and Gray's F(2, 3) in one direction: the transforms of inputs, weights and products.
+/// Lavin and Gray's F(2, 3) in one direction: the transforms of inputs and products.
 constexpr double of_positions[][winograd_points] = {
     {1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
-constexpr double of_weights[][winograd_taps] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
 constexpr double of_products[][winograd_points] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
 
 /// Each task computes some lines of Winograd blocks and some column panels. Its transformed inputs stay in
@@ -309,7 +309,7 @@ class WinogradEmitter {
   const GemmPlan& plan_;
   const Winograd& tiling_;
   WindowPacker packer_;
-  GemmEpilogue finish_;
+  BlockEpilogue finish_;
   llvm::Type* accumulator_;
   llvm::FixedVectorType* vector_;
   llvm::Align align_;
@@ -324,33 +324,6 @@ class WinogradEmitter {
 };
 
 }  // namespace
-
-std::optional<Winograd> find_winograd(GemmPlan& plan) {
-  if (!plan.window || !plan.window->region || plan.window->planar || plan.channelwise) return std::nullopt;
-  auto& window = *plan.window;
-  const auto& weights = plan.column;
-  if (window.line_taps != winograd_taps || window.place_taps != winograd_taps || window.line_step != 1 ||
-      window.place_step != 1 || window.channels < 2)
-    return std::nullopt;
-  if (weights.access != Access::constant || weights.dtype != plan.accumulator) return std::nullopt;
-  Winograd tiling;
-  tiling.lines = ceil_div(window.lines, winograd_results);
-  tiling.places = ceil_div(window.places, winograd_results);
-  // Results beyond the edge are computed but not stored.
-  window.lines = tiling.lines * winograd_results;
-  window.places = tiling.places * winograd_results;
-  window.skips_lines = false;
-  return tiling;
-}
-
-std::vector<double> winograd_factors() {
-  std::vector<double> factors;
-  for (const auto& y : of_weights)
-    for (const auto& x : of_weights)
-      for (const double of_line : y)
-        for (const double of_place : x) factors.push_back(of_line * of_place);
-  return factors;
-}
 
 void emit_winograd(KernelContext& context, const GemmPlan& plan) { WinogradEmitter(context, plan).emit(); }
 

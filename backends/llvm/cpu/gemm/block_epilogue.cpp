@@ -1,50 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "backends/llvm/cpu/gemm/epilogue.h"
+#include "backends/llvm/cpu/gemm/block_epilogue.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
-#include "backends/llvm/cpu/gemm/statement_values.h"
-#include "backends/llvm/cpu/nest/nest_plan.h"
+#include "backends/llvm/nest/nest_plan.h"
 
 namespace ferrite::emitter {
 
-GemmEpilogue::GemmEpilogue(KernelContext& context, const GemmPlan& plan)
-    : context_(context),
-      builder_(context.builder),
-      plan_(plan),
-      group_(
-          context.kernel.pool.new_symbol({0, std::max<int64_t>(0, (plan.columns.extent - 1) / plan.lanes)})),
-      lane_(context.kernel.pool.new_symbol({0, plan.lanes - 1})),
-      statement_(finish_statement()),
-      body_(context, statement_),
+BlockEpilogue::BlockEpilogue(KernelContext& context, const GemmPlan& plan)
+    : GemmEpilogue(context, plan),
       buffers_(buffers()),
       in_registers_(!plan.deep() && !plan.amx && plan.dots == 0 && is_short()) {
   find_streams();
 }
 
-/// The statement without the operations that only its sum needs.
-loop::Statement GemmEpilogue::finish_statement() {
-  auto& pool = context_.kernel.pool;
-  auto kept =
-      keep_operations(plan_.statement, stored_operations(plan_.statement, pool, plan_.forwards), true);
-  kept.vars = {{plan_.batch.symbol, plan_.batch.extent, loop::VarKind::parallel},
-               {plan_.rows.symbol, plan_.rows.extent, loop::VarKind::parallel},
-               {plan_.columns.symbol, plan_.columns.extent, loop::VarKind::parallel},
-               {group_, (plan_.columns.extent + plan_.lanes - 1) / plan_.lanes, loop::VarKind::parallel},
-               {lane_, plan_.lanes, loop::VarKind::parallel}};
-  Replacements flat;
-  for (const auto* axis : {&plan_.batch, &plan_.rows, &plan_.columns})
-    if (axis->vars.size() != 1) expand_axis(pool, *axis, pool.symbol(axis->symbol), flat);
-  substitute(kept, pool, flat);
-  // Splitting the column into vector and lane lets addresses of a vector's lanes be recognised as contiguous.
-  auto column = pool.add(pool.mul(pool.symbol(group_), plan_.lanes), pool.symbol(lane_));
-  substitute(kept, pool, {{plan_.columns.symbol, column}});
-  return kept;
-}
-
-std::vector<loop::BufferId> GemmEpilogue::buffers() const {
+std::vector<loop::BufferId> BlockEpilogue::buffers() const {
   std::set<loop::BufferId> touched;
   for (const auto& op : statement_.ops)
     if (op.code == FE_OP_LOAD) touched.insert(op.buffer);
@@ -54,7 +25,7 @@ std::vector<loop::BufferId> GemmEpilogue::buffers() const {
 
 /// Whether the epilogue is short enough, in code and compile time, to be unrolled over a register block. An
 /// INDIRECT index may be out of range, which only the kernel's own function can report.
-bool GemmEpilogue::is_short() const {
+bool BlockEpilogue::is_short() const {
   constexpr double most = 100;  // a few operations per sum, no polynomial
   double cycles = 0;
   for (const auto& op : statement_.ops) {
@@ -64,7 +35,7 @@ bool GemmEpilogue::is_short() const {
   return cycles * plan_.block_rows * plan_.block_vectors <= most;
 }
 
-void GemmEpilogue::find_streams() {
+void BlockEpilogue::find_streams() {
   auto& pool = context_.kernel.pool;
   const auto add = [&](loop::BufferId buffer, index::Expr address, bool store) {
     const bool each_once =
@@ -80,18 +51,7 @@ void GemmEpilogue::find_streams() {
       add(statement_.stores[k].buffer, body_.store_address(k), true);
 }
 
-Point GemmEpilogue::point_at(const GemmCoordinates& place) {
-  Point point;
-  point.set(plan_.batch.symbol, place.batch);
-  point.set(plan_.rows.symbol, place.row);
-  point.set(plan_.columns.symbol, place.column);
-  point.set(plan_.depth.symbol, context_.i64(0));
-  point.set(group_, builder_.CreateUDiv(place.column, context_.i64(plan_.lanes)));
-  point.set(lane_, context_.i64(0));
-  return point;
-}
-
-void GemmEpilogue::prefetch(const GemmCoordinates& place, llvm::Value* row_end) {
+void BlockEpilogue::prefetch(const GemmCoordinates& place, llvm::Value* row_end) {
   if (streams_.empty()) return;
   context_.loop(place.row, row_end, 1, "ahead", [&](llvm::Value* row) {
     start({place.batch, row, place.column});
@@ -108,7 +68,7 @@ void GemmEpilogue::prefetch(const GemmCoordinates& place, llvm::Value* row_end) 
   });
 }
 
-llvm::FunctionType* GemmEpilogue::kernel_type() {
+llvm::FunctionType* BlockEpilogue::kernel_type() {
   std::vector<llvm::Type*> parameters(2, builder_.getPtrTy());
   parameters.insert(parameters.end(), 3, builder_.getInt64Ty());
   parameters.insert(parameters.end(), buffers_.size(), builder_.getPtrTy());
@@ -120,8 +80,8 @@ llvm::FunctionType* GemmEpilogue::kernel_type() {
 
 /// A separate function: inlined into the loops around it, their loop invariants would occupy the few
 /// registers that the sums leave.
-llvm::Function* GemmEpilogue::emit_kernel(const llvm::Twine& name, const MicroShape& shape, int64_t columns,
-                                          const llvm::AttributeList& attributes) {
+llvm::Function* BlockEpilogue::emit_kernel(const llvm::Twine& name, const MicroShape& shape, int64_t columns,
+                                           const llvm::AttributeList& attributes) {
   auto* function = micro_function(context_.module, name, kernel_type(), attributes);
   const auto argument = [&](size_t number) { return function->getArg(static_cast<unsigned>(number)); };
   const GemmCoordinates first{argument(2), argument(3), argument(4)};
@@ -147,7 +107,7 @@ llvm::Function* GemmEpilogue::emit_kernel(const llvm::Twine& name, const MicroSh
   return function;
 }
 
-void GemmEpilogue::call_kernel(llvm::Value* kernel, const MicroStart& start, const GemmCoordinates& place) {
+void BlockEpilogue::call_kernel(llvm::Value* kernel, const MicroStart& start, const GemmCoordinates& place) {
   std::vector<llvm::Value*> arguments = {start.rows, start.columns, place.batch, place.row, place.column};
   for (const auto buffer : buffers_) arguments.push_back(context_.base(buffer));
   if (start.trips) arguments.push_back(start.trips);
@@ -155,8 +115,8 @@ void GemmEpilogue::call_kernel(llvm::Value* kernel, const MicroStart& start, con
   builder_.CreateCall(kernel_type(), kernel, arguments);
 }
 
-void GemmEpilogue::emit_block(const GemmCoordinates& place, llvm::Value* row_end, llvm::Value* column_end,
-                              llvm::Value* sums, int64_t stride) {
+void BlockEpilogue::emit_block(const GemmCoordinates& place, llvm::Value* row_end, llvm::Value* column_end,
+                               llvm::Value* sums, int64_t stride) {
   // All vectors of a row are straight-line code: blocks are small, and one mispredicted loop exit costs as
   // much as a row.
   const auto lanes = static_cast<unsigned>(plan_.lanes);
@@ -179,21 +139,6 @@ void GemmEpilogue::emit_block(const GemmCoordinates& place, llvm::Value* row_end
       emit_vector({place.batch, row, starts[v]}, builder_.CreateAlignedLoad(vector, from, align), masks[v]);
     }
   });
-}
-
-void GemmEpilogue::emit_vector(const GemmCoordinates& place, llvm::Value* sums, llvm::Value* mask) {
-  auto point = point_at(place);
-  point.vector = lane_;
-  point.lanes = static_cast<unsigned>(plan_.lanes);
-  point.aligned = context_.target.grid.has_value();
-  point.mask = mask;
-  body_.start(point);
-  body_.bind_reduced(0, sums);
-  for (const auto& forward : plan_.forwards)
-    body_.bind_stored(forward.load, body_.stored_lanes_of(forward.source));
-  std::vector<size_t> stores(statement_.stores.size());
-  std::iota(stores.begin(), stores.end(), size_t{0});
-  body_.store(stores);
 }
 
 }  // namespace ferrite::emitter

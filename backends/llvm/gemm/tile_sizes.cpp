@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "backends/llvm/cpu/gemm/tile_sizes.h"
+#include "backends/llvm/gemm/tile_sizes.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 
-#include "backends/llvm/cpu/gemm/micro.h"
-#include "backends/llvm/cpu/gemm/winograd.h"
+#include "backends/llvm/gemm/winograd.h"
 
 namespace ferrite::emitter {
 namespace {

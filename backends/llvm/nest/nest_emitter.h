@@ -2,8 +2,8 @@
 // Emits the loops of one planned statement at given values of its first `fixed` variables.
 #pragma once
 
-#include "backends/llvm/cpu/nest/nest_plan.h"
 #include "backends/llvm/ir/reduction_state.h"
+#include "backends/llvm/nest/nest_plan.h"
 #include "ferrite/emitter/body_emitter.h"
 
 namespace ferrite::emitter {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "backends/llvm/cpu/gemm/window.h"
+#include "backends/llvm/gemm/window.h"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
+
+#include "backends/llvm/analysis/statement_values.h"
 
 namespace ferrite::emitter {
 namespace {
