@@ -15,8 +15,8 @@ import re
 import sys
 from pathlib import Path
 
-SOURCES = ("core", "runtime", "driver", "tools", "sdk", "plugins", "passes", "backends", "examples")
-SUFFIXES = {".c", ".cpp", ".h", ".hpp", ".def"}
+SOURCES = ("core", "runtime", "driver", "tools", "sdk", "plugins", "passes", "backends", "examples", "python")
+SUFFIXES = {".py", ".c", ".cpp", ".h", ".hpp", ".def"}
 TABLE = "sdk/include/ferrite/errors.def"
 PAGE = "docs/errors.md"
 FAMILIES = {
@@ -31,6 +31,7 @@ FAMILIES = {
     "X": ("run", "Run: inputs, outputs, the interpreter, the embedding API"),
     "D": ("device", "Device: finding, loading, launching"),
     "C": ("command", "Command line"),
+    "Y": ("python", "Python: the package ferrite, torch.compile"),
 }
 STRING = r'((?:"(?:\\.|[^"\\])*"\s*)+)'  # adjacent literals are one
 ENTRY = re.compile(r'^FE_ERROR\(\s*"([^"]*)",\s*(\w+),\s*' + STRING + r",\s*" + STRING + r"\)", re.MULTILINE)

@@ -16,7 +16,8 @@ void empty(Context& c) { zeros(c); }
 void fill(Context& c) {
   const auto& result = c.result();
   const Value value = c.operand(c.entry.standard, result.dtype);
-  c.give(expand_to(c, value.rank() > 0 && result.dims.empty() ? reshape_to(c, value, {}) : value, result.dims));
+  c.give(
+      expand_to(c, value.rank() > 0 && result.dims.empty() ? reshape_to(c, value, {}) : value, result.dims));
 }
 
 /// A number as PyTorch converts it to an integer dtype, or a constant of a float dtype.
@@ -45,8 +46,7 @@ Value equal_steps(Context& c, DType dtype, const Dims& dims) {
   const int64_t count = product(dims);
   const Value start = c.operand("start", dtype), end = c.operand("end", dtype);
   if (count < 2) return expand_to(c, start, dims);
-  const Value step =
-      binary(c, "div", binary(c, "sub", end, start), static_cast<double>(count - 1));
+  const Value step = binary(c, "div", binary(c, "sub", end, start), static_cast<double>(count - 1));
   const Value k = counting(c, dtype, dims, 0);
   const Value rest = binary(c, "sub", number_like(c, k, static_cast<double>(count - 1)), k);
   const Value from_start = binary(c, "add", start, binary(c, "mul", step, k));

@@ -1,8 +1,659 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Overloads that read or write at computed places, and sorting. The gathers and scatters of the standard
+// library count negative indices from the end, as PyTorch does where it takes them.
+#include <algorithm>
+#include <limits>
+#include <string>
+
 #include "helpers.h"
 
 namespace ferrite::from_torch {
+namespace {
 
-std::span<const OpEntry> index_ops() { return {}; }
+std::ptrdiff_t offset(size_t k) { return static_cast<std::ptrdiff_t>(k); }
+/// A tensor of rank 0 as one of rank 1: PyTorch takes both where a dim is named.
+Value with_dim(Context& c, Value x) { return x.rank() == 0 ? reshape_to(c, x, {1}) : x; }
+Value flat(Context& c, Value x) { return reshape_to(c, x, {product(x.dims())}); }
+size_t named_dim(Context& c, size_t rank, int64_t otherwise = 0) {
+  return static_cast<size_t>(c.dim(c.integer("dim", otherwise), rank));
+}
+Value gather(Context& c, Value x, Value indices, size_t axis) {
+  return c.make("gather", {x, indices}, attr("axis", static_cast<int64_t>(axis)));
+}
+Value gather_elements(Context& c, Value x, Value indices, size_t axis) {
+  return c.make("gather_elements", {x, indices}, attr("axis", static_cast<int64_t>(axis)));
+}
+/// The reduction "add" of bools is that they hold in either, "mul" in both.
+std::string reduction_of(std::string_view reduction, DType dtype) {
+  if (dtype == boolean && reduction == "add") return "max";
+  if (dtype == boolean && reduction == "mul") return "min";
+  return std::string(reduction);
+}
+Value scatter(Context& c, Value x, size_t axis, Value indices, Value updates, std::string_view reduction) {
+  return c.make("scatter_elements", {x, indices, updates}, attr("axis", static_cast<int64_t>(axis)),
+                attr("reduction", reduction_of(reduction, x.dtype())));
+}
+Value clamped(Context& c, Value index, int64_t low, int64_t high) {
+  const Value least = binary(c, "maximum", index, integer_scalar(c, index.dtype(), low));
+  return binary(c, "minimum", least, integer_scalar(c, index.dtype(), high));
+}
+Value sum_of_last(Context& c, Value x) {
+  return reduce_over(c, "reduce_sum", x, {static_cast<int64_t>(x.rank()) - 1}, false);
+}
+
+// ---- a tensor of indices a dim: x[i, :, j]
+
+bool is_mask(const Value& index) { return index && (index.dtype() == boolean || index.dtype() == u8); }
+
+struct Indexed {
+  std::vector<Value> indices;  ///< of the indexed dims
+  Dims perm;                   ///< of x; the indexed dims come first
+  Dims shape;                  ///< of the indices together
+  size_t place = 0;            ///< the dim of the result at which `shape` begins
+};
+Indexed read_indices(Context& c, Value x, const std::vector<Value>& listed) {
+  Indexed in;
+  Dims rest;
+  if (listed.size() > x.rank()) c.bad(listed.size(), " indices for rank ", x.rank());
+  for (size_t d = 0; d < x.rank(); ++d) {
+    if (d >= listed.size() || !listed[d]) {
+      rest.push_back(static_cast<int64_t>(d));
+      continue;
+    }
+    if (is_mask(listed[d])) c.unsupported("the dims of what a mask selects depend on its values");
+    in.indices.push_back(listed[d]);
+    in.perm.push_back(static_cast<int64_t>(d));
+    in.shape = broadcast_dims(c, in.shape, listed[d].dims());
+  }
+  // The dims of the indices take the place of the indexed dims if these are neighbours, else come first.
+  const size_t count = in.perm.size();
+  if (count > 0 && in.perm.back() - in.perm.front() + 1 == static_cast<int64_t>(count))
+    in.place = static_cast<size_t>(in.perm.front());
+  in.perm.insert(in.perm.end(), rest.begin(), rest.end());
+  return in;
+}
+/// One coordinate for each indexed dim, in a last dim.
+Value tuples_of(Context& c, const Indexed& in) {
+  auto dims = in.shape;
+  dims.push_back(1);
+  std::vector<Value> columns;
+  for (const auto& index : in.indices)
+    columns.push_back(reshape_to(c, expand_to(c, cast_to(c, index, i64), in.shape), dims));
+  return concat(c, columns, in.shape.size());
+}
+/// The perm that moves `count` dims at the front to `place`.
+Dims from_front(size_t rank, size_t count, size_t place) {
+  auto perm = dim_range(0, rank);
+  std::rotate(perm.begin(), perm.begin() + offset(count), perm.begin() + offset(count + place));
+  return perm;
+}
+
+Value read_at(Context& c, Value x, const Indexed& in) {
+  if (in.indices.empty()) return x;
+  if (in.indices.size() == 1) return gather(c, x, in.indices[0], in.place);
+  const Value found = c.make("gather_nd", {transpose_by(c, x, in.perm), tuples_of(c, in)});
+  return transpose_by(c, found, from_front(found.rank(), in.shape.size(), in.place));
+}
+Value written_at(Context& c, Value x, const Indexed& in, Value values, bool accumulate) {
+  const Value moved = transpose_by(c, x, in.perm);
+  auto dims = moved.dims();
+  dims.erase(dims.begin(), dims.begin() + offset(in.indices.size()));
+  dims.insert(dims.begin() + offset(in.place), in.shape.begin(), in.shape.end());
+  if (in.indices.empty()) return accumulate ? binary(c, "add", x, values) : expand_to(c, values, dims);
+  const auto perm = inverse(from_front(dims.size(), in.shape.size(), in.place));
+  const Value updates = transpose_by(c, expand_to(c, values, dims), perm);
+  const Value written = c.make("scatter_nd", {moved, tuples_of(c, in), updates},
+                               attr("reduction", accumulate ? reduction_of("add", x.dtype()) : "none"));
+  return transpose_by(c, written, inverse(in.perm));
+}
+
+void index(Context& c) {
+  const Value x = c.tensor("self");
+  c.give(read_at(c, x, read_indices(c, x, c.optional_tensors("indices"))));
+}
+/// x[mask] = values, where the values are the same for all places that the mask selects.
+Value written_by_mask(Context& c, Value x, const std::vector<Value>& listed, Value values, bool accumulate) {
+  const auto found = std::ranges::find_if(listed, is_mask);
+  if (std::ranges::count_if(listed, [](const Value& index) { return bool(index); }) != 1)
+    c.unsupported("a mask together with other indices");
+  const auto before = static_cast<size_t>(found - listed.begin());
+  const auto dims = x.dims(), selected = found->dims(), given = values.dims();
+  if (before + selected.size() > dims.size()) c.bad("the mask has more dims than the tensor");
+  const size_t after = dims.size() - before - selected.size();
+  // Of what is selected, `before` dims come first, then one of the selected places, then `after` dims.
+  Dims aligned(dims.size(), 1), condition(dims.size(), 1);
+  std::ranges::copy(selected, condition.begin() + offset(before));
+  for (size_t k = 0; k < given.size(); ++k) {
+    const int64_t size = given[given.size() - 1 - k];
+    if (k < after)
+      aligned[dims.size() - 1 - k] = size;
+    else if (k == after && size != 1)
+      c.unsupported("the dims of what a mask selects depend on its values");
+    else if (k > after && k - after <= before)
+      aligned[before - (k - after)] = size;
+    else if (k > after && size != 1)
+      c.bad("values of ", dims_text(given), " for a tensor of ", dims_text(dims));
+  }
+  values = reshape_to(c, values, aligned);
+  if (accumulate) values = binary(c, x.dtype() == boolean ? "logical_or" : "add", x, values);
+  return expand_to(c, select(c, reshape_to(c, *found, condition), values, x), dims);
+}
+void index_put(Context& c) {
+  const Value x = c.tensor("self"), values = cast_to(c, c.tensor("values"), x.dtype());
+  const bool accumulate = c.flag("accumulate", false);
+  const auto listed = c.optional_tensors("indices");
+  const bool by_mask = std::ranges::any_of(listed, is_mask);
+  c.give(by_mask ? written_by_mask(c, x, listed, values, accumulate)
+                 : written_at(c, x, read_indices(c, x, listed), values, accumulate));
+}
+/// Where the mask does not hold, an index may be out of range.
+Indexed read_safe_indices(Context& c, Value x) {
+  auto listed = c.optional_tensors("indices");
+  const auto dims = x.dims();
+  for (size_t d = 0; d < std::min(listed.size(), dims.size()); ++d)
+    if (listed[d] && !is_mask(listed[d])) listed[d] = clamped(c, listed[d], -dims[d], dims[d] - 1);
+  return read_indices(c, x, listed);
+}
+void masked_index(Context& c) {
+  const Value x = c.tensor("self"), fill = c.operand("fill", x.dtype()), mask = c.tensor("mask");
+  const auto& result = c.result();
+  const auto in = read_safe_indices(c, x);
+  if (product(x.dims()) == 0) return c.give(expand_to(c, fill, result.dims));
+  c.give(expand_to(c, select(c, mask, read_at(c, x, in), fill), result.dims));
+}
+void masked_index_put(Context& c) {
+  const Value x = c.tensor("self"), mask = c.tensor("mask");
+  const Value values = cast_to(c, c.tensor("values"), x.dtype());
+  const auto in = read_safe_indices(c, x);
+  if (product(x.dims()) == 0) return c.give(x);
+  c.give(written_at(c, x, in, select(c, mask, values, number_like(c, x, 0)), true));
+}
+/// Each place of the mask takes the next element of the source.
+void masked_scatter(Context& c) {
+  const auto& result = c.result();
+  const Value x = expand_to(c, c.tensor("self"), result.dims), source = flat(c, c.tensor("source"));
+  const Value mask = expand_to(c, c.tensor("mask"), result.dims);
+  const int64_t count = source.dims()[0];
+  if (count == 0 || product(result.dims) == 0) return c.give(x);
+  const Value before =
+      c.make("cumsum", {flat(c, cast_to(c, mask, i64))}, attr("axis", 0), attr("exclusive", true));
+  const Value taken = gather(c, source, clamped(c, before, 0, count - 1), 0);
+  c.give(select(c, mask, reshape_to(c, taken, result.dims), x));
+}
+
+// ---- a vector of indices for one dim
+
+void embedding(Context& c) { c.give(gather(c, c.tensor("weight"), c.tensor("indices"), 0)); }
+void index_select(Context& c) {
+  const Value x = with_dim(c, c.tensor("self"));
+  const Value found = gather(c, x, flat(c, c.tensor("index")), named_dim(c, x.rank()));
+  c.give(reshape_to(c, found, c.result().dims));
+}
+void take(Context& c) { c.give(gather(c, flat(c, c.tensor("self")), c.tensor("index"), 0)); }
+void put(Context& c) {
+  const Value x = c.tensor("self"), indices = flat(c, c.tensor("index"));
+  const char* reduction = c.flag("accumulate", false) ? "add" : "none";
+  const Value source = c.tensor("source");
+  if (product(x.dims()) == 0) return c.give(x);
+  c.give(reshape_to(c, scatter(c, flat(c, x), 0, indices, flat(c, source), reduction), x.dims()));
+}
+
+/// Places along one dim, with what is stored there.
+struct Places {
+  Value x, indices, updates;  ///< of one rank, which is at least 1
+  size_t axis;
+};
+/// Of index_add and the like: slice k of the source goes to place index[k].
+Places slice_places(Context& c) {
+  const Value x = with_dim(c, c.tensor("self")), indices = flat(c, c.tensor("index"));
+  const Value source = cast_to(c, with_dim(c, c.tensor("source")), x.dtype());
+  const size_t axis = named_dim(c, x.rank());
+  auto dims = x.dims();
+  dims[axis] = indices.dims()[0];
+  return {x, expand_to(c, along(c, indices, axis, x.rank()), dims), expand_to(c, source, dims), axis};
+}
+/// Of scatter and the like: the source has an element for each index, and may have more.
+Places element_places(Context& c) {
+  const Value x = with_dim(c, c.tensor("self")), indices = with_dim(c, c.tensor("index"));
+  const size_t axis = named_dim(c, x.rank());
+  const char* name = c.has("src") ? "src" : "value";
+  Value updates;
+  if (c.is_tensor(name) && c.tensor(name).rank() > 0) {
+    updates = cast_to(c, c.tensor(name), x.dtype());
+    const auto dims = indices.dims();
+    if (dims.size() != updates.rank()) c.bad("the indices and the source differ in rank");
+    for (size_t d = 0; d < dims.size(); ++d) updates = slice_dim(c, updates, d, 0, dims[d]);
+  } else {
+    updates = expand_to(c, c.operand(name, x.dtype()), indices.dims());
+  }
+  return {x, indices, updates, axis};
+}
+void give_scattered(Context& c, const Places& at, std::string_view reduction) {
+  const bool nothing = product(at.indices.dims()) == 0;
+  const Value written = nothing ? at.x : scatter(c, at.x, at.axis, at.indices, at.updates, reduction);
+  c.give(reshape_to(c, written, c.result().dims));
+}
+void index_add(Context& c) {
+  auto at = slice_places(c);
+  if (c.has("alpha") && c.number("alpha") != 1)
+    at.updates = binary(c, "mul", at.updates, c.operand("alpha", at.x.dtype()));
+  give_scattered(c, at, "add");
+}
+void index_copy(Context& c) { give_scattered(c, slice_places(c), "none"); }
+void index_fill(Context& c) {
+  const Value x = with_dim(c, c.tensor("self")), indices = flat(c, c.tensor("index"));
+  const size_t axis = named_dim(c, x.rank());
+  const Value value = reshape_to(c, c.operand("value", x.dtype()), {});
+  const Value none = full(c, {boolean, {x.dims()[axis]}}, 0), all = full(c, {boolean, indices.dims()}, 1);
+  if (product(indices.dims()) == 0) return c.give(c.tensor("self"));
+  const Value filled = scatter(c, none, 0, indices, all, "none");
+  c.give(reshape_to(c, select(c, along(c, filled, axis, x.rank()), value, x), c.result().dims));
+}
+
+void gather_along(Context& c) {
+  const auto& result = c.result();
+  const Value x = with_dim(c, c.tensor("self")), indices = with_dim(c, c.tensor("index"));
+  const size_t axis = named_dim(c, x.rank());
+  if (product(result.dims) == 0) return c.give(full(c, result, 0));
+  c.give(reshape_to(c, gather_elements(c, x, indices, axis), result.dims));
+}
+/// scatter and scatter_add; `standard` is the reduction where the overload has one.
+void scatter_along(Context& c) {
+  std::string reduction = c.entry.standard ? c.entry.standard : "none";
+  if (c.has("reduce")) {
+    const auto named = c.text("reduce", "");
+    if (named != "add" && named != "multiply") c.bad("the reduction is '", named, "'");
+    reduction = named == "add" ? "add" : "mul";
+  }
+  give_scattered(c, element_places(c), reduction);
+}
+
+/// The least (or greatest) value of a dtype.
+Value extreme(Context& c, DType dtype, bool greatest) {
+  if (is_float(dtype)) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return c.graph.scalar(dtype, greatest ? infinity : -infinity);
+  }
+  if (dtype == boolean) return c.graph.scalar(dtype, greatest);
+  const int bits = bits_of(dtype);
+  if (class_of(dtype) == FE_CLASS_UINT)
+    return integer_scalar(c, dtype, !greatest ? 0 : bits == 64 ? -1 : (int64_t{1} << bits) - 1);
+  const int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
+  return integer_scalar(c, dtype, greatest ? most : -most - 1);
+}
+void give_reduced(Context& c, const Places& at) {
+  const auto reduce = c.text("reduce", "");
+  const bool include = c.flag("include_self", true), is_mean = reduce == "mean";
+  const DType dtype = at.x.dtype();
+  const std::string_view reduction = reduce == "sum" || is_mean ? "add"
+                                     : reduce == "prod"         ? "mul"
+                                     : reduce == "amax"         ? "max"
+                                     : reduce == "amin"         ? "min"
+                                                                : "";
+  if (reduction.empty()) c.bad("the reduction is '", reduce, "'");
+  if (product(at.indices.dims()) == 0) return c.give(reshape_to(c, at.x, c.result().dims));
+  auto from = at;
+  if (!include) {
+    // What is written does not count: it begins with the value that leaves others as they are.
+    const Value none = full(c, {boolean, at.x.dims()}, 0), all = full(c, {boolean, at.indices.dims()}, 1);
+    const Value written = scatter(c, none, at.axis, at.indices, all, "none");
+    const Value neutral = reduction == "add"   ? number_like(c, at.x, 0)
+                          : reduction == "mul" ? number_like(c, at.x, 1)
+                                               : extreme(c, dtype, reduction == "min");
+    from.x = select(c, written, neutral, at.x);
+  }
+  Value y = scatter(c, from.x, at.axis, at.indices, at.updates, reduction);
+  if (is_mean) {
+    const Value start = full(c, at.x.type(), include ? 1 : 0), ones = full(c, at.updates.type(), 1);
+    const Value count =
+        binary(c, "maximum", scatter(c, start, at.axis, at.indices, ones, "add"), number_like(c, at.x, 1));
+    if (!is_float(dtype)) y = binary(c, "sub", y, binary(c, "mod", y, count));  // rounds down
+    y = binary(c, "div", y, count);
+  }
+  c.give(reshape_to(c, y, c.result().dims));
+}
+void scatter_reduce(Context& c) { give_reduced(c, element_places(c)); }
+void index_reduce(Context& c) { give_reduced(c, slice_places(c)); }
+
+// ---- sorting
+
+/// Both results of an op, with the values of rank 0 that PyTorch sorts too.
+void give_both(Context& c, const std::vector<Value>& both) {
+  for (size_t k = 0; k < both.size(); ++k)
+    if (c.wants(k)) c.give(k, reshape_to(c, both[k], c.result(k).dims));
+}
+std::vector<Value> sorted(Context& c) {
+  const Value x = with_dim(c, c.tensor("self"));
+  const auto axis = static_cast<int64_t>(named_dim(c, x.rank(), -1));
+  return c.graph.make_all("sort", std::vector{x},
+                          std::vector{attr("axis", axis), attr("descending", c.flag("descending", false))});
+}
+void sort(Context& c) { give_both(c, sorted(c)); }
+void argsort(Context& c) { c.give(reshape_to(c, sorted(c)[1], c.result().dims)); }
+std::vector<Value> first_sorted(Context& c, Value x, int64_t k, size_t axis, bool largest) {
+  return c.graph.make_all(
+      "topk", std::vector{x},
+      std::vector{attr("k", k), attr("axis", static_cast<int64_t>(axis)), attr("largest", largest)});
+}
+void topk(Context& c) {
+  const Value x = with_dim(c, c.tensor("self"));
+  const size_t axis = named_dim(c, x.rank(), -1);
+  give_both(c, first_sorted(c, x, c.integer("k"), axis, c.flag("largest", true)));
+}
+void kth_value(Context& c) {
+  const Value x = with_dim(c, c.tensor("self"));
+  const size_t axis = named_dim(c, x.rank(), -1);
+  const int64_t k = c.integer("k");
+  c.flag("keepdim", false);
+  auto both = first_sorted(c, x, k, axis, false);
+  for (auto& result : both) result = slice_dim(c, result, axis, k - 1, 1);
+  give_both(c, both);
+}
+/// The number of elements of a sorted row that come before each value: less, or with `right` not greater. The
+/// rows are read whole; of NaNs, which come last, PyTorch's bisection says the same.
+Value count_before(Context& c, Value rows, Value values, bool right) {
+  auto value_dims = values.dims(), row_dims = rows.dims();
+  value_dims.push_back(1);
+  if (row_dims.size() > 1) row_dims.insert(row_dims.end() - 1, 1);
+  const Value after =
+      binary(c, right ? "gt" : "ge", reshape_to(c, rows, row_dims), reshape_to(c, values, value_dims));
+  return sum_of_last(c, cast_to(c, unary(c, "logical_not", after), i64));
+}
+void search_sorted(Context& c) {
+  const char* name = c.has("boundaries") ? "boundaries" : "sorted_sequence";
+  const DType dtype = c.promoted({"self", name});
+  Value rows = c.operand(name, dtype);
+  if (c.has("sorter")) rows = gather_elements(c, rows, c.tensor("sorter"), rows.rank() - 1);
+  bool right = c.flag("right", false);
+  if (c.has("side")) right = c.text("side", "left") == "right";
+  const Value count = count_before(c, rows, c.operand("self", dtype), right);
+  c.give(cast_to(c, count, c.result().dtype));
+}
+void histogram(Context& c) {
+  const auto& result = c.result();
+  const Value x = flat(c, c.tensor("self"));
+  const int64_t bins = c.integer("bins", 100), count = x.dims()[0];
+  const double least = c.number("min", 0), greatest = c.number("max", 0);
+  if (!is_float(x.dtype())) c.unsupported("a histogram of ", name_of(x.dtype()));
+  if (count == 0) return c.give(full(c, result, 0));
+  Value low = number_like(c, x, least), high = number_like(c, x, greatest);
+  if (least == greatest) {
+    // The range of the elements; that of equal ones is widened.
+    const Value first = reduce_over(c, "reduce_min", x, {0}, false),
+                last = reduce_over(c, "reduce_max", x, {0}, false);
+    const Value equal = binary(c, "eq", first, last);
+    low = select(c, equal, binary(c, "sub", first, 1), first);
+    high = select(c, equal, binary(c, "add", last, 1), last);
+  }
+  const Value inside = c.make("logical_and", {binary(c, "ge", x, low), binary(c, "le", x, high)});
+  const Value scaled = binary(c, "mul", binary(c, "sub", x, low), static_cast<double>(bins));
+  const Value bin = cast_to(c, binary(c, "div", scaled, binary(c, "sub", high, low)), i64);
+  c.give(
+      scatter(c, full(c, result, 0), 0, clamped(c, bin, 0, bins - 1), cast_to(c, inside, x.dtype()), "add"));
+}
+
+// ---- embeddings
+
+/// For each index the number of times that it occurs.
+Value occurrences(Context& c, Value indices, int64_t count) {
+  const Value ones = full(c, {i64, indices.dims()}, 1);
+  return gather(c, scatter(c, full(c, {i64, {count}}, 0), 0, indices, ones, "add"), indices, 0);
+}
+/// Rows of zeros to which the rows of `gradients` [n, d] are added at the indices [n]; none at `padding`.
+Value row_gradients(Context& c, Value gradients, Value indices, int64_t rows, int64_t padding,
+                    bool by_frequency) {
+  if (by_frequency) {
+    const Value times = cast_to(c, occurrences(c, indices, rows), gradients.dtype());
+    gradients = binary(c, "div", gradients, along(c, times, 0, 2));
+  }
+  if (padding >= 0) {
+    const Value kept = binary(c, "ne", indices, integer_scalar(c, indices.dtype(), padding));
+    gradients = select(c, along(c, kept, 0, 2), gradients, number_like(c, gradients, 0));
+  }
+  const Value tuples = reshape_to(c, indices, {indices.dims()[0], 1});
+  const Value zeros = full(c, {gradients.dtype(), {rows, gradients.dims()[1]}}, 0);
+  return c.make("scatter_nd", {zeros, tuples, gradients}, attr("reduction", "add"));
+}
+void embedding_backward(Context& c) {
+  const auto& result = c.result();
+  const Value g = c.tensor("grad_output"), indices = flat(c, c.tensor("indices"));
+  const int64_t rows = c.integer("num_weights"), padding = c.integer("padding_idx", -1);
+  const Value wide =
+      reshape_to(c, cast_to(c, g, accumulated(g.dtype())), {indices.dims()[0], result.dims.at(1)});
+  const Value sum = row_gradients(c, wide, indices, rows, padding, c.flag("scale_grad_by_freq", false));
+  c.give(cast_to(c, sum, result.dtype));
+}
+
+enum class Bag : int64_t { sum = 0, mean = 1, max = 2 };
+Bag bag_mode(Context& c) {
+  const int64_t mode = c.integer("mode", 0);
+  if (mode < 0 || mode > 2) c.bad("mode ", mode);
+  return static_cast<Bag>(mode);
+}
+/// For each of the `count` indices the number of its bag. Bags begin at the offsets.
+Value bag_numbers(Context& c, Value offsets, int64_t count, int64_t bags) {
+  const Value starts = slice_dim(c, offsets, 0, 0, bags);
+  const Value ones = full(c, starts.type(), 1);
+  const Value begun = scatter(c, full(c, {offsets.dtype(), {count + 1}}, 0), 0, starts, ones, "add");
+  const Value number = c.make("cumsum", {begun}, attr("axis", 0));
+  return binary(c, "sub", slice_dim(c, number, 0, 0, count), 1);
+}
+void embedding_bag(Context& c) {
+  const Value weight = c.tensor("weight"), indices = c.tensor("indices"), offsets = c.tensor("offsets");
+  const auto mode = bag_mode(c);
+  const int64_t padding = c.integer("padding_idx", -1), count = product(indices.dims());
+  const auto& result = c.result(0);
+  const int64_t bags = result.dims.at(0), width = result.dims.at(1);
+  c.flag("include_last_offset", false);  // the dims of the result say how many bags there are
+  if (indices.rank() != 1) c.bad("the indices have rank ", indices.rank());
+  const DType wide = accumulated(weight.dtype()), counted = offsets.dtype();
+  const Value bag = bag_numbers(c, offsets, count, bags), tuples = reshape_to(c, bag, {count, 1});
+  Value rows = cast_to(c, gather(c, weight, indices, 0), wide);
+  if (c.has("per_sample_weights")) {
+    if (mode != Bag::sum) c.bad("weights of samples where bags are not summed");
+    rows = binary(c, "mul", rows, along(c, c.operand("per_sample_weights", wide), 0, 2));
+  }
+  const Value kept = padding >= 0 ? binary(c, "ne", indices, integer_scalar(c, indices.dtype(), padding))
+                                  : full(c, {boolean, indices.dims()}, 1);
+  const Value sizes = scatter(c, full(c, {counted, {bags}}, 0), 0, bag, cast_to(c, kept, counted), "add");
+  const bool is_max = mode == Bag::max;
+  const Value start = is_max ? extreme(c, wide, false) : c.graph.scalar(wide, 0);
+  if (padding >= 0) rows = select(c, along(c, kept, 0, 2), rows, start);
+  Value y = c.make("scatter_nd", {expand_to(c, start, {bags, width}), tuples, rows},
+                   attr("reduction", is_max ? "max" : "add"));
+  const Value filled = along(c, binary(c, "gt", sizes, 0), 0, 2);
+  if (mode == Bag::mean)
+    y = binary(c, "div", y, along(c, cast_to(c, binary(c, "maximum", sizes, 1), wide), 0, 2));
+  if (is_max) y = select(c, filled, y, number_like(c, y, 0));
+  c.give(0, cast_to(c, y, result.dtype));
+  // What the gradient needs. PyTorch leaves some of them empty.
+  if (c.wants(1)) c.give(1, c.result(1).dims == Dims{0} ? full(c, c.result(1), 0) : bag);
+  if (c.wants(2)) c.give(2, c.result(2).dims == Dims{0} ? full(c, c.result(2), 0) : sizes);
+  if (!c.wants(3)) return;
+  if (!is_max) return c.give(3, c.result(3).dims == Dims{bags} ? sizes : full(c, c.result(3), 0));
+  // The index of the first row that has the greatest element.
+  const Value is_greatest =
+      c.make("logical_and", {binary(c, "eq", rows, gather(c, y, bag, 0)), along(c, kept, 0, 2)});
+  const Value number = counting(c, i64, {count, 1}, 0), past = integer_scalar(c, i64, count);
+  const Value first = c.make("scatter_nd",
+                             {expand_to(c, past, {bags, width}), tuples,
+                              expand_to(c, select(c, is_greatest, number, past), {count, width})},
+                             attr("reduction", "min"));
+  const Value chosen = cast_to(c, gather(c, indices, clamped(c, first, 0, count - 1), 0), c.result(3).dtype);
+  c.give(3, select(c, binary(c, "lt", first, past), chosen, number_like(c, chosen, 0)));
+}
+void embedding_bag_backward(Context& c) {
+  const auto& result = c.result();
+  const Value g = c.tensor("grad"), indices = c.tensor("indices"), sizes = c.tensor("bag_size");
+  const auto mode = bag_mode(c);
+  const int64_t rows = c.integer("num_weights"), padding = c.integer("padding_idx", -1);
+  const int64_t count = product(indices.dims()), bags = g.dims().at(0);
+  const bool by_frequency = c.flag("scale_grad_by_freq", false);
+  if (c.flag("sparse", false)) c.unsupported("a sparse gradient");
+  const DType wide = accumulated(g.dtype());
+  Value gradients = cast_to(c, g, wide);
+  const Value of_bag = c.tensor("offset2bag"), greatest = c.tensor("maximum_indices");
+  if (mode == Bag::max) {
+    if (by_frequency) c.unsupported("a gradient of maxima by frequency");
+    const Value filled = along(c, binary(c, "gt", sizes, 0), 0, 2);
+    gradients = select(c, filled, gradients, number_like(c, gradients, 0));
+    c.optional("offsets");
+    c.optional("per_sample_weights");
+    const Value zeros = full(c, {wide, result.dims}, 0);
+    return c.give(cast_to(c, scatter(c, zeros, 0, greatest, gradients, "add"), result.dtype));
+  }
+  Value bag = of_bag;
+  if (bag.dims() != Dims{count}) {
+    if (!c.has("offsets")) c.bad("the bags of ", count, " indices are not given");
+    bag = bag_numbers(c, c.tensor("offsets"), count, bags);
+  }
+  c.optional("offsets");
+  if (mode == Bag::mean)
+    gradients = binary(c, "div", gradients, along(c, cast_to(c, binary(c, "maximum", sizes, 1), wide), 0, 2));
+  Value each = gather(c, gradients, bag, 0);
+  if (c.has("per_sample_weights"))
+    each = binary(c, "mul", each, along(c, c.operand("per_sample_weights", wide), 0, 2));
+  c.give(cast_to(c, row_gradients(c, each, indices, rows, padding, by_frequency), result.dtype));
+}
+
+// ---- sampling an image at points
+
+enum class Beyond : int64_t { zeros = 0, border = 1, reflection = 2 };
+
+/// The places of points along a dim of `size` pixels; the borders are -1 and 1.
+Value pixel_places(Context& c, Value points, int64_t size, Beyond beyond, bool align_corners) {
+  const auto length = static_cast<double>(size);
+  const Value shifted = binary(c, "add", points, 1);
+  Value x = align_corners ? binary(c, "mul", shifted, (length - 1) / 2)
+                          : binary(c, "sub", binary(c, "mul", shifted, length / 2), 0.5);
+  if (beyond == Beyond::zeros) return x;
+  if (beyond == Beyond::reflection) {
+    // Within twice the span, the second half is the mirror image of the first.
+    const double low = align_corners ? 0 : -0.5, span = align_corners ? length - 1 : length;
+    if (span == 0) return binary(c, "mul", x, 0);
+    const Value distance = unary(c, "abs", binary(c, "sub", x, low));
+    const Value within = binary(c, "mod", distance, 2 * span);
+    const Value mirrored = binary(c, "sub", number_like(c, within, 2 * span), within);
+    x = binary(c, "add", binary(c, "minimum", within, mirrored), low);
+  }
+  return binary(c, "minimum", binary(c, "maximum", x, 0), length - 1);
+}
+void grid_sampler(Context& c) {
+  const Value image = c.tensor("input"), grid = c.tensor("grid");
+  const int64_t mode = c.integer("interpolation_mode"), padding = c.integer("padding_mode");
+  const bool align = c.flag("align_corners", false);
+  if (mode < 0 || mode > 2 || padding < 0 || padding > 2) c.bad("mode ", mode, " and padding ", padding);
+  if (mode == 2) c.unsupported("bicubic samples of a grid");
+  if (image.rank() != 4 || grid.rank() != 4)
+    c.bad("an image of rank ", image.rank(), " and a grid of ", grid.rank());
+  const auto& result = c.result();
+  if (product(result.dims) == 0) return c.give(full(c, result, 0));
+  const auto dims = image.dims();
+  const int64_t batch = dims[0], channels = dims[1], height = dims[2], width = dims[3];
+  const int64_t points = result.dims[2] * result.dims[3];
+  const DType wide = accumulated(image.dtype());
+  const Value pixels = reshape_to(c, image, {batch, channels, height * width});
+  const Value places = reshape_to(c, cast_to(c, grid, wide), {batch, 1, points, 2});
+  const auto coordinate = [&](int64_t k, int64_t size) {
+    const Value point = reshape_to(c, slice_dim(c, places, 3, k, 1), {batch, 1, points});
+    return pixel_places(c, point, size, static_cast<Beyond>(padding), align);
+  };
+  const Value x = coordinate(0, width), y = coordinate(1, height);
+  const auto inside = [&](Value place, int64_t size) {
+    return c.make("logical_and",
+                  {binary(c, "ge", place, 0), binary(c, "le", place, static_cast<double>(size - 1))});
+  };
+  const auto whole = [&](Value place, int64_t size) {
+    const Value in_range =
+        binary(c, "minimum", binary(c, "maximum", place, 0), static_cast<double>(size - 1));
+    return cast_to(c, in_range, i64);
+  };
+  /// The pixels at whole places; 0 outside.
+  const auto sample = [&](Value at_x, Value at_y) {
+    const Value row = binary(c, "mul", whole(at_y, height), integer_scalar(c, i64, width));
+    const Value at = expand_to(c, binary(c, "add", row, whole(at_x, width)), {batch, channels, points});
+    const Value found = cast_to(c, gather_elements(c, pixels, at, 2), wide);
+    return select(c, c.make("logical_and", {inside(at_x, width), inside(at_y, height)}), found,
+                  number_like(c, found, 0));
+  };
+  const auto give = [&](Value value) { c.give(reshape_to(c, cast_to(c, value, result.dtype), result.dims)); };
+  if (mode == 1) return give(sample(unary(c, "round", x), unary(c, "round", y)));
+  const Value left = unary(c, "floor", x), top = unary(c, "floor", y);
+  const Value right = binary(c, "add", left, 1), bottom = binary(c, "add", top, 1);
+  const Value to_left = binary(c, "sub", x, left), to_top = binary(c, "sub", y, top);
+  const Value one = number_like(c, x, 1);
+  const Value to_right = binary(c, "sub", one, to_left), to_bottom = binary(c, "sub", one, to_top);
+  const auto part = [&](Value at_x, Value at_y, Value weight_x, Value weight_y) {
+    return binary(c, "mul", sample(at_x, at_y), binary(c, "mul", weight_x, weight_y));
+  };
+  Value sum = part(left, top, to_right, to_bottom);
+  sum = binary(c, "add", sum, part(right, top, to_left, to_bottom));
+  sum = binary(c, "add", sum, part(left, bottom, to_right, to_top));
+  give(binary(c, "add", sum, part(right, bottom, to_left, to_top)));
+}
+
+constexpr const char* bags =
+    "weight indices offsets ~scale_grad_by_freq mode ~sparse per_sample_weights include_last_offset "
+    "padding_idx";
+
+constexpr OpEntry entries[] = {
+    {"aten.index.Tensor", "self indices", index},
+    {"aten._unsafe_index.Tensor", "self indices", index},
+    {"aten.index_put.default", "self indices values accumulate", index_put},
+    {"aten._unsafe_index_put.default", "self indices values accumulate", index_put},
+    {"aten._unsafe_masked_index.default", "self mask indices fill", masked_index},
+    {"aten._unsafe_masked_index_put_accumulate.default", "self mask indices values", masked_index_put},
+    {"aten.masked_scatter.default", "self mask source", masked_scatter},
+
+    {"aten.index_select.default", "self dim index", index_select},
+    {"aten.index_add.default", "self dim index source alpha", index_add},
+    {"aten.index_copy.default", "self dim index source", index_copy},
+    {"aten.index_fill.int_Scalar", "self dim index value", index_fill},
+    {"aten.index_fill.int_Tensor", "self dim index value", index_fill},
+    {"aten.index_reduce.default", "self dim index source reduce include_self", index_reduce},
+    {"aten.take.default", "self index", take},
+    {"aten.put.default", "self index source accumulate", put},
+    {"aten.gather.default", "self dim index ~sparse_grad", gather_along},
+    {"aten.scatter.src", "self dim index src", scatter_along},
+    {"aten.scatter.value", "self dim index value", scatter_along},
+    {"aten.scatter.reduce", "self dim index src reduce", scatter_along},
+    {"aten.scatter.value_reduce", "self dim index value reduce", scatter_along},
+    {"aten.scatter_add.default", "self dim index src", scatter_along, "add"},
+    {"aten.scatter_reduce.two", "self dim index src reduce include_self", scatter_reduce},
+
+    {"aten.sort.default", "self dim descending", sort},
+    {"aten.sort.stable", "self ~stable dim descending", sort},
+    {"aten.argsort.default", "self dim descending", argsort},
+    {"aten.argsort.stable", "self ~stable dim descending", argsort},
+    {"aten.topk.default", "self k dim largest ~sorted", topk},
+    {"aten.kthvalue.default", "self k dim keepdim", kth_value},
+    {"aten.searchsorted.Tensor", "sorted_sequence self ~out_int32 right side sorter", search_sorted},
+    {"aten.searchsorted.Scalar", "sorted_sequence self ~out_int32 right side sorter", search_sorted},
+    {"aten.bucketize.Tensor", "self boundaries ~out_int32 right", search_sorted},
+    {"aten.bucketize.Scalar", "self boundaries ~out_int32 right", search_sorted},
+    {"aten.histc.default", "self bins min max", histogram},
+
+    {"aten.embedding.default", "weight indices ~padding_idx ~scale_grad_by_freq ~sparse", embedding},
+    {"aten.embedding_dense_backward.default",
+     "grad_output indices num_weights padding_idx scale_grad_by_freq", embedding_backward},
+    {"aten._embedding_bag.default", bags, embedding_bag},
+    {"aten._embedding_bag_forward_only.default", bags, embedding_bag},
+    {"aten._embedding_bag_backward.default",
+     "grad indices offsets offset2bag bag_size maximum_indices num_weights scale_grad_by_freq mode sparse "
+     "per_sample_weights padding_idx",
+     embedding_bag_backward},
+    {"aten._embedding_bag_dense_backward.default",
+     "grad indices offset2bag bag_size maximum_indices num_weights scale_grad_by_freq mode "
+     "per_sample_weights "
+     "padding_idx",
+     embedding_bag_backward},
+
+    {"aten.grid_sampler_2d.default", "input grid interpolation_mode padding_mode align_corners",
+     grid_sampler},
+};
+
+}  // namespace
+
+std::span<const OpEntry> index_ops() { return entries; }
 
 }  // namespace ferrite::from_torch

@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Random numbers. Those of PyTorch's generator, which its state between calls determines, are PyTorch's own. Those
-// of a seed that the program computes need only the distribution.
-#include <cmath>
-
+// Random numbers. Those of PyTorch's generator, which its state between calls determines, are PyTorch's own.
+// Those of a seed that the program computes need only the distribution.
 #include "helpers.h"
 
 namespace ferrite::from_torch {
 namespace {
 
-void refused(Context& c) { c.unsupported("random numbers are PyTorch's own: the node runs in PyTorch"); }
+[[noreturn]] void refused(Context& c) {
+  c.unsupported("random numbers are PyTorch's own: the node runs in PyTorch");
+}
 
-/// What is certain of a dropout: nothing is dropped outside of training, or with probability 0; all with 1.
+/// Refuses a dropout, but for one outside of training or of probability 0, which drops nothing.
+void need_no_drop(Context& c) {
+  const double p = c.number("p");
+  if (c.flag("train", true) && p != 0) refused(c);
+}
 void native_dropout(Context& c) {
   const Value x = c.tensor("input");
-  const double p = c.number("p");
-  const bool drops = c.flag("train", true) && p != 0 && product(x.dims()) > 0;
-  if (drops && p != 1) refused(c);
-  c.give(0, drops ? binary(c, "mul", x, 0) : x);
-  c.give(1, full(c, {boolean, x.dims()}, drops ? 0 : 1));
+  need_no_drop(c);
+  c.give(0, x);
+  c.give(1, full(c, {boolean, x.dims()}, 1));
 }
 void dropout(Context& c) {
-  const Value x = c.tensor("input");
-  const double p = c.number("p");
-  const bool drops = c.flag("train", true) && p != 0;
-  if (drops && p != 1) refused(c);
-  c.give(drops ? binary(c, "mul", x, 0) : x);
+  need_no_drop(c);
+  c.give(c.tensor("input"));
 }
 void native_dropout_backward(Context& c) {
   const Value g = c.tensor("grad_output");
@@ -32,12 +31,6 @@ void native_dropout_backward(Context& c) {
   const Value kept = binary(c, "mul", cast_to(c, g, wide), c.operand("mask", wide));
   c.give(cast_to(c, binary(c, "mul", kept, c.number("scale")), g.dtype()));
 }
-void bernoulli(Context& c) {
-  const double p = c.number("p", 0.5);
-  if (p != 0 && p != 1) refused(c);
-  c.give(full(c, c.result(), p));
-}
-
 // Of a seed. The op takes a key and the number of a stream; both are any integers.
 
 Value stream(Context& c, Value key, Value number) {
@@ -88,12 +81,61 @@ void inductor_randint(Context& c) {
   c.give(cast_to(c, binary(c, "add", place, integer_scalar(c, i64, low)), result.dtype));
 }
 
-constexpr const char* any = "";  // of a node that is refused, no argument is read
 constexpr OpEntry entries[] = {
     {"aten.native_dropout.default", "input p train", native_dropout},
     {"aten.native_dropout_backward.default", "grad_output mask scale", native_dropout_backward},
     {"aten.dropout.default", "input p train", dropout},
-    {"aten.bernoulli.p", "~self p ~generator", bernoulli},
+
+    {"rngprims.philox_rand.default", "~size seed offset stride ~device ~dtype", philox_rand},
+    {"prims.inductor_lookup_seed.default", "seeds index", lookup_seed},
+    {"prims.inductor_random.default", "~size seed mode ~align_dtype", inductor_random},
+    {"prims.inductor_randint.default", "low high ~size seed", inductor_randint},
+
+    {"aten.rand.default", "~size ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.rand.generator", "~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.rand_like.default", "~self ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
+    {"aten.rand_like.generator", "~self ~generator ~dtype ~layout ~device ~pin_memory ~memory_format",
+     refused},
+    {"aten.randn.default", "~size ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.randn.generator", "~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.randn_like.default", "~self ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
+    {"aten.randn_like.generator", "~self ~generator ~dtype ~layout ~device ~pin_memory ~memory_format",
+     refused},
+    {"aten.randint.default", "~high ~size ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.randint.generator", "~high ~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.randint.low", "~low ~high ~size ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.randint.low_generator", "~low ~high ~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.randint_like.default", "~self ~high ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
+    {"aten.randint_like.generator",
+     "~self ~high ~generator ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
+    {"aten.randint_like.Tensor", "~self ~high ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
+    {"aten.randint_like.Tensor_generator",
+     "~self ~high ~generator ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
+    {"aten.randint_like.low_dtype", "~self ~low ~high ~dtype ~layout ~device ~pin_memory ~memory_format",
+     refused},
+    {"aten.randint_like.low_generator_dtype",
+     "~self ~low ~high ~generator ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
+    {"aten.randperm.default", "~n ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.randperm.generator", "~n ~generator ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.bernoulli.default", "~self ~generator", refused},
+    {"aten.bernoulli.p", "~self ~p ~generator", refused},
+    {"aten.bernoulli.Tensor", "~self ~p ~generator", refused},
+    {"aten.multinomial.default", "~self ~num_samples ~replacement ~generator", refused},
+    {"aten.normal.Tensor_Tensor", "~mean ~std ~generator", refused},
+    {"aten.normal.Tensor_float", "~mean ~std ~generator", refused},
+    {"aten.normal.float_Tensor", "~mean ~std ~generator", refused},
+    {"aten.normal.float_float", "~mean ~std ~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
+    {"aten.normal_functional.default", "~self ~mean ~std ~generator", refused},
+    {"aten.log_normal.default", "~self ~mean ~std ~generator", refused},
+    {"aten.uniform.default", "~self ~from ~to ~generator", refused},
+    {"aten.exponential.default", "~self ~lambd ~generator", refused},
+    {"aten.geometric.default", "~self ~p ~generator", refused},
+    {"aten.cauchy.default", "~self ~median ~sigma ~generator", refused},
+    {"aten.poisson.default", "~self ~generator", refused},
+    {"prims.normal.default", "~shape ~mean ~std ~dtype ~device ~requires_grad ~generator", refused},
+    {"prims.uniform.default", "~shape ~low ~high ~dtype ~device ~stride ~generator", refused},
+    {"prims.inductor_seed.default", "~device", refused},
+    {"prims.inductor_seeds.default", "~count ~device", refused},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Overloads that move elements: views, parts, joins, pads, and their gradients. A view of PyTorch may share memory
-// with its source; here each value is its own, and programs write to none.
+// Overloads that move elements: views, parts, joins, pads, and their gradients. A view of PyTorch may share
+// memory with its source; here each value is its own, and programs write to none.
 #include <algorithm>
 #include <limits>
 
@@ -26,7 +26,8 @@ void reinterpret(Context& c) {
   for (const DType dtype : {from, to})
     if (dtype != boolean && !is_integer(dtype) && !is_computable_float(dtype))
       c.unsupported("the bits of ", name_of(dtype));
-  if (from == boolean || to == boolean) return c.give(cast_to(c, cast_to(c, x, from == boolean ? u8 : from), to));
+  if (from == boolean || to == boolean)
+    return c.give(cast_to(c, cast_to(c, x, from == boolean ? u8 : from), to));
   c.give(c.make("bitcast", {x}, attr("dtype", to)));
 }
 
@@ -365,8 +366,7 @@ void tensor_split(Context& c) {
   bounds.push_back(length);
   for (size_t k = 0; k + 1 < bounds.size(); ++k)
     if (c.wants(k))
-      c.give(k,
-             part_of(c, x, dim, range_of(bounds[k], std::max<int64_t>(bounds[k + 1] - bounds[k], 0), 1)));
+      c.give(k, part_of(c, x, dim, range_of(bounds[k], std::max<int64_t>(bounds[k + 1] - bounds[k], 0), 1)));
 }
 void unbind(Context& c) {
   const Value x = c.tensor("self");
@@ -500,8 +500,8 @@ void triangle(Context& c) {
 
 // ---- by strides
 
-/// The program does not say how a value lies in memory: row-major order is assumed. That is refused where the value
-/// is visibly a view in another order.
+/// The program does not say how a value lies in memory: row-major order is assumed. That is refused where the
+/// value is visibly a view in another order.
 Value in_memory_order(Context& c, Value x) {
   for (Node node = x.producer(); node; node = node.operand(0).producer()) {
     const auto op = node.op();
