@@ -468,9 +468,10 @@ void embedding_bag(Context& c) {
   c.give(0, cast_to(c, y, result.dtype));
   // What the gradient needs. PyTorch leaves some of them empty.
   if (c.wants(1)) c.give(1, c.result(1).dims == Dims{0} ? full(c, c.result(1), 0) : bag);
-  if (c.wants(2)) c.give(2, c.result(2).dims == Dims{0} ? full(c, c.result(2), 0) : sizes);
+  if (c.wants(2)) c.give(2, mode == Bag::sum ? full(c, c.result(2), 0) : sizes);
   if (!c.wants(3)) return;
-  if (!is_max) return c.give(3, c.result(3).dims == Dims{bags} ? sizes : full(c, c.result(3), 0));
+  if (mode == Bag::sum) return c.give(3, full(c, c.result(3), 0));
+  if (mode == Bag::mean) return c.give(3, sizes);
   // The index of the first row that has the greatest element.
   const Value is_greatest =
       c.make("logical_and", {binary(c, "eq", rows, gather(c, y, bag, 0)), along(c, kept, 0, 2)});

@@ -257,6 +257,41 @@ Value with_part(Context& c, Value x, Value part, size_t dim, const Range& range)
   return select(c, along(c, inside, dim, x.rank()), spread(c, part, dim, range, length), x);
 }
 
+/// The gradient of a pad of one dim, which had `length` elements: what was copied from an element adds to it.
+Value pad_gradient(Context& c, Value g, size_t dim, int64_t low, int64_t high, int64_t length, bool mirrors) {
+  const int64_t head = std::max<int64_t>(low, 0), tail = std::max<int64_t>(high, 0);
+  const int64_t all = g.dims()[dim], inner = all - head - tail;
+  const auto part = [&](int64_t start, int64_t size) {
+    const Value copies = slice_dim(c, g, dim, start, size);
+    return mirrors ? slice_dim(c, copies, dim, size - 1, size, -1)
+                   : reduce_over(c, "reduce_sum", copies, {static_cast<int64_t>(dim)});
+  };
+  const auto placed = [&](Value x, int64_t start) {
+    return spread(c, x, dim, {start, x.dims()[dim], 1}, length);
+  };
+  Value sum = placed(slice_dim(c, g, dim, head, inner), head - low);
+  if (head > 0) sum = binary(c, "add", sum, placed(part(0, head), mirrors ? 1 : 0));
+  if (tail > 0)
+    sum = binary(c, "add", sum, placed(part(head + inner, tail), mirrors ? length - 1 - tail : length - 1));
+  return sum;
+}
+void edge_pad_backward(Context& c) {
+  Value g = c.tensor("grad_output");
+  const auto dims = c.tensor("self").dims(), pads = c.integers("padding");
+  const bool mirrors = std::string_view(c.entry.standard) == "reflect";
+  if (pads.size() % 2 != 0 || pads.size() > 2 * dims.size())
+    c.bad(pads.size(), " pads for rank ", dims.size());
+  const DType dtype = g.dtype();
+  if (product(dims) == 0) return c.give(full(c, c.result(), 0));
+  g = cast_to(c, g, accumulated(dtype));
+  for (size_t k = 0; k < pads.size() / 2; ++k) {
+    const size_t dim = dims.size() - 1 - k;
+    if (pads[2 * k] != 0 || pads[2 * k + 1] != 0)
+      g = pad_gradient(c, g, dim, pads[2 * k], pads[2 * k + 1], dims[dim], mirrors);
+  }
+  c.give(cast_to(c, g, dtype));
+}
+
 void slice(Context& c) {
   const Value x = c.tensor("self");
   const size_t dim = named_dim(c, x.rank());
@@ -562,6 +597,7 @@ constexpr const char* at_dim = "self ~dim";
 constexpr const char* strided = "self size stride storage_offset";
 constexpr const char* sliced = "self dim start end step";
 constexpr const char* padding = "self padding";
+constexpr const char* pad_gradients = "grad_output self padding";
 
 constexpr OpEntry entries[] = {
     {"aten.view.default", shaped, with_dims_of_result},
@@ -625,6 +661,12 @@ constexpr OpEntry entries[] = {
     {"aten.replication_pad1d.default", padding, edge_pad, "edge"},
     {"aten.replication_pad2d.default", padding, edge_pad, "edge"},
     {"aten.replication_pad3d.default", padding, edge_pad, "edge"},
+    {"aten.reflection_pad1d_backward.default", pad_gradients, edge_pad_backward, "reflect"},
+    {"aten.reflection_pad2d_backward.default", pad_gradients, edge_pad_backward, "reflect"},
+    {"aten.reflection_pad3d_backward.default", pad_gradients, edge_pad_backward, "reflect"},
+    {"aten.replication_pad1d_backward.default", pad_gradients, edge_pad_backward, "edge"},
+    {"aten.replication_pad2d_backward.default", pad_gradients, edge_pad_backward, "edge"},
+    {"aten.replication_pad3d_backward.default", pad_gradients, edge_pad_backward, "edge"},
     {"aten.roll.default", "self shifts dims", roll},
 
     {"aten.slice.Tensor", sliced, slice},
