@@ -17,7 +17,7 @@ namespace {
 
 constexpr int nesting_limit = 64;  // nesting of messages; each level of subgraphs takes five
 
-[[noreturn]] void unsupported(const char* code, const std::string& text) {
+[[noreturn]] void refuse(const char* code, const std::string& text) {
   throw Failure(FE_EUNSUPPORTED, code, text);
 }
 
@@ -73,7 +73,7 @@ Port OnnxModel::port_of(const onnx::ValueInfoProto& info, const char* what) cons
   const std::string where = std::string(what) + " '" + info.name() + "'";
   const auto& type = info.type();
   if (!type.has_tensor_type())
-    unsupported(
+    refuse(
         "FE-I24",
         where +
             " is no tensor; sequences, maps, optional and sparse values are not supported, export the "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// DLPack's C exchange API (DLPack 1.3), binary compatible with dlpack/dlpack.h: functions with which a library of
-// tensors gives its tensors to C code without calls of Python. A type of tensors has it as the capsule
-// "dlpack_exchange_api" in its attribute __dlpack_c_exchange_api__.
+// DLPack's C exchange API (DLPack 1.3), binary compatible with dlpack/dlpack.h: functions with which a
+// library of tensors gives its tensors to C code without calls of Python. A type of tensors has it as the
+// capsule "dlpack_exchange_api" in its attribute __dlpack_c_exchange_api__.
 #ifndef FERRITE_DLPACK_EXCHANGE_H
 #define FERRITE_DLPACK_EXCHANGE_H
 

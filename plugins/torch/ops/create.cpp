@@ -43,7 +43,7 @@ void arange(Context& c) {
 }
 /// From `start` to `end` in equal steps, computed from the nearer end.
 Value equal_steps(Context& c, DType dtype, const Dims& dims) {
-  const int64_t count = product(dims);
+  const int64_t count = product(dims), half = count / 2;
   const Value start = c.operand("start", dtype), end = c.operand("end", dtype);
   if (count < 2) return expand_to(c, start, dims);
   const Value step = binary(c, "div", binary(c, "sub", end, start), static_cast<double>(count - 1));
@@ -51,7 +51,7 @@ Value equal_steps(Context& c, DType dtype, const Dims& dims) {
   const Value rest = binary(c, "sub", number_like(c, k, static_cast<double>(count - 1)), k);
   const Value from_start = binary(c, "add", start, binary(c, "mul", step, k));
   const Value from_end = binary(c, "sub", end, binary(c, "mul", step, rest));
-  return select(c, binary(c, "lt", k, static_cast<double>(count / 2)), from_start, from_end);
+  return select(c, binary(c, "lt", k, static_cast<double>(half)), from_start, from_end);
 }
 void linspace(Context& c) {
   const auto& result = c.result();
@@ -124,7 +124,7 @@ constexpr OpEntry entries[] = {
     {"aten.fill.Tensor", "~self value", fill, "value"},
     {"aten.scalar_tensor.default", "s " FERRITE_TYPED, fill, "s"},
     {"prims.full.default", "~shape fill_value ~dtype ~device ~requires_grad", fill, "fill_value"},
-    {"prims.full_like.default", "~self fill_value ~dtype ~device ~requires_grad", fill, "fill_value"},
+    {"prims.full_like.default", "~a fill_value ~dtype ~device ~requires_grad", fill, "fill_value"},
     {"prims.fill.default", "~self value", fill, "value"},
     {"prims.scalar_tensor.default", "s ~dtype ~device", fill, "s"},
 

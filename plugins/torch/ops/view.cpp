@@ -9,16 +9,19 @@
 namespace ferrite::from_torch {
 namespace {
 
+/// The tensor that is moved: prims call it "a".
+Value source_of(Context& c) { return c.tensor(c.has("a") ? "a" : "self"); }
+
 // ---- the same elements under other dims
 
-void same(Context& c) { c.give(c.tensor("self")); }
+void same(Context& c) { c.give(source_of(c)); }
 /// The elements in their order; the result's type says under which dims.
-void with_dims_of_result(Context& c) { c.give(reshape_to(c, c.tensor("self"), c.result().dims)); }
+void with_dims_of_result(Context& c) { c.give(reshape_to(c, source_of(c), c.result().dims)); }
 void expand(Context& c) { c.give(expand_to(c, c.tensor("self"), c.result().dims)); }
 
 /// The bits under another dtype. A bool is a byte of 0 or 1.
 void reinterpret(Context& c) {
-  const Value x = c.tensor("self");
+  const Value x = source_of(c);
   const DType from = x.dtype(), to = c.result().dtype;
   if (from == to) return c.give(x);
   if (bits_of(from == boolean ? u8 : from) != bits_of(to == boolean ? u8 : to))
@@ -33,7 +36,7 @@ void reinterpret(Context& c) {
 
 /// prims.broadcast_in_dim: dim k of x is dim broadcast_dimensions[k] of the result.
 void broadcast_in_dim(Context& c) {
-  const Value x = c.tensor("self");
+  const Value x = source_of(c);
   const auto places = c.integers("broadcast_dimensions");
   const auto& dims = c.result().dims;
   const auto sizes = x.dims();
@@ -47,12 +50,13 @@ void broadcast_in_dim(Context& c) {
 // ---- other orders
 
 void permute(Context& c) {
-  const Value x = c.tensor("self");
-  c.give(transpose_by(c, x, c.dims(c.integers("dims"), x.rank())));
+  const Value x = source_of(c);
+  c.give(transpose_by(c, x, c.dims(c.integers(c.has("dims") ? "dims" : "permutation"), x.rank())));
 }
 void transpose(Context& c) {
   const Value x = c.tensor("self");
-  const auto a = c.dim(c.integer("dim0"), x.rank()), b = c.dim(c.integer("dim1"), x.rank());
+  const auto a = c.dim(c.integer(c.has("dim0") ? "dim0" : "axis0"), x.rank());
+  const auto b = c.dim(c.integer(c.has("dim1") ? "dim1" : "axis1"), x.rank());
   c.give(a == b ? x : swap_dims(c, x, static_cast<size_t>(a), static_cast<size_t>(b)));
 }
 void matrix_transpose(Context& c) {
@@ -76,7 +80,7 @@ void move_dims(Context& c) {
   c.give(transpose_by(c, x, perm));
 }
 void flip(Context& c) {
-  const Value x = c.tensor("self");
+  const Value x = source_of(c);
   Dims starts(x.rank(), 0), sizes = x.dims(), strides(x.rank(), 1);
   for (const auto dim : c.dims(c.integers("dims"), x.rank())) {
     const auto d = static_cast<size_t>(dim);
@@ -566,7 +570,7 @@ Value strided_places(Context& c, const Dims& size, const Dims& stride, int64_t c
 }
 void as_strided(Context& c) {
   const auto size = c.integers("size"), stride = c.integers("stride");
-  const Value x = c.tensor("self"), memory = in_memory_order(c, x);
+  const Value x = source_of(c), memory = in_memory_order(c, x);
   const int64_t count = product(x.dims());
   const Value places = strided_places(c, size, stride, count);
   if (product(size) == 0) return c.give(full(c, c.result(), 0));
@@ -617,37 +621,37 @@ constexpr OpEntry entries[] = {
     {"aten.squeeze_copy.default", one, with_dims_of_result},
     {"aten.squeeze_copy.dim", at_dim, with_dims_of_result},
     {"aten.squeeze_copy.dims", at_dim, with_dims_of_result},
-    {"prims.reshape.default", "self ~shape", with_dims_of_result},
-    {"prims.squeeze.default", "self ~dimensions", with_dims_of_result},
-    {"prims.split_dim.default", "self ~dim ~outer_length", with_dims_of_result},
-    {"prims.collapse.default", "self ~start ~end", with_dims_of_result},
-    {"prims.collapse_view.default", "self ~start ~end", with_dims_of_result},
+    {"prims.reshape.default", "a ~shape", with_dims_of_result},
+    {"prims.squeeze.default", "a ~dimensions", with_dims_of_result},
+    {"prims.split_dim.default", "a ~dim ~outer_length", with_dims_of_result},
+    {"prims.collapse.default", "a ~start ~end", with_dims_of_result},
+    {"prims.collapse_view.default", "a ~start ~end", with_dims_of_result},
     {"aten.alias_copy.default", one, same},
     {"aten.detach_copy.default", one, same},
     {"aten.lift.default", one, same},
-    {"prims.view_of.default", one, same},
+    {"prims.view_of.default", "a", same},
     {"prims.clone.default", "self ~memory_format", same},
-    {"prims.copy_strided.default", "self ~stride", same},
+    {"prims.copy_strided.default", "a ~stride", same},
     {"aten.view.dtype", "self ~dtype", reinterpret},
     {"aten.view_copy.dtype", "self ~dtype", reinterpret},
-    {"prims.view_of_dtype.default", "self ~dtype", reinterpret},
+    {"prims.view_of_dtype.default", "a ~dtype", reinterpret},
     {"aten.expand.default", "self ~size ~implicit", expand},
     {"aten.expand_copy.default", "self ~size ~implicit", expand},
     {"aten.expand_as.default", "self ~other", expand},
-    {"prims.broadcast_in_dim.default", "self ~shape broadcast_dimensions", broadcast_in_dim},
+    {"prims.broadcast_in_dim.default", "a ~shape broadcast_dimensions", broadcast_in_dim},
 
     {"aten.permute.default", "self dims", permute},
     {"aten.permute_copy.default", "self dims", permute},
-    {"prims.transpose.default", "self dims", permute},
+    {"prims.transpose.default", "a permutation", permute},
     {"aten.transpose.int", "self dim0 dim1", transpose},
     {"aten.transpose_copy.int", "self dim0 dim1", transpose},
-    {"aten.swapaxes.default", "self dim0 dim1", transpose},
+    {"aten.swapaxes.default", "self axis0 axis1", transpose},
     {"aten.t.default", one, matrix_transpose},
     {"aten.t_copy.default", one, matrix_transpose},
     {"aten.movedim.int", "self source destination", move_dims},
     {"aten.movedim.intlist", "self source destination", move_dims},
     {"aten.flip.default", "self dims", flip},
-    {"prims.rev.default", "self dims", flip},
+    {"prims.rev.default", "a dims", flip},
     {"aten.channel_shuffle.default", "self groups", channel_shuffle},
     {"aten.native_channel_shuffle.default", "self groups", channel_shuffle},
     {"aten.pixel_shuffle.default", "self upscale_factor", pixel_shuffle},
@@ -713,7 +717,7 @@ constexpr OpEntry entries[] = {
 
     {"aten.as_strided.default", strided, as_strided},
     {"aten.as_strided_copy.default", strided, as_strided},
-    {"prims.as_strided.default", strided, as_strided},
+    {"prims.as_strided.default", "a size stride storage_offset", as_strided},
     {"aten.as_strided_scatter.default", "self src size stride storage_offset", as_strided_scatter},
     {"prims.as_strided_scatter.default", "self src size stride storage_offset", as_strided_scatter},
 };

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the files of the extension share.
+#ifndef FERRITE_BRIDGE_H
+#define FERRITE_BRIDGE_H
+
+#define Py_LIMITED_API 0x030A0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "ferrite/ferrite.h"
+
+enum { most_rank = 64 };
+
+// Raises the calling thread's last error of ferrite.h as ferrite.Error; returns null.
+PyObject* raise_last(void);
+PyObject* set_error_class(PyObject* module, PyObject* given);
+
+PyObject* dims_tuple(int32_t rank, const int64_t* dims);
+// Reads a sequence of integers into dims[most_rank] and returns the rank; -1 with an error set if it is none.
+int32_t dims_from(PyObject* sequence, int64_t* dims);
+
+// The tensor as DLPack before 1.0 has it, for consumers that ask for no version.
+typedef struct {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(void* self);
+} Unversioned;
+
+// Makes a Tensor, which takes `managed` over in any case.
+PyObject* tensor_of(DLManagedTensorVersioned* managed);
+
+typedef struct {
+  PyObject_HEAD ferrite_model* model;
+  PyObject* session;  // outlives the model
+} Model;
+
+PyObject* model_of(PyObject* session, ferrite_model* opened);
+
+extern PyObject *tensor_type, *model_type;
+extern PyType_Spec tensor_spec, session_spec, model_spec, program_spec;
+
+#endif

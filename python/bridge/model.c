@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Model: an open model, run on tensors that come by DLPack.
+#include <stdlib.h>
+
+#include "bridge.h"
+
+PyObject* model_type;
+
+PyObject* model_of(PyObject* session, ferrite_model* opened) {
+  allocfunc allocate = (allocfunc)PyType_GetSlot((PyTypeObject*)model_type, Py_tp_alloc);
+  Model* model = (Model*)allocate((PyTypeObject*)model_type, 0);
+  if (!model) {
+    ferrite_model_free(opened);
+    return NULL;
+  }
+  model->model = opened;
+  model->session = session;
+  Py_INCREF(session);
+  return (PyObject*)model;
+}
+
+static void model_free(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  ferrite_model_free(((Model*)self)->model);
+  Py_XDECREF(((Model*)self)->session);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+static PyObject* ports(ferrite_model* model, uint64_t count,
+                       int32_t (*describe)(const ferrite_model*, uint64_t, ferrite_port*)) {
+  PyObject* list = PyList_New(0);
+  for (uint64_t k = 0; list && k < count; ++k) {
+    ferrite_port port = {.size = sizeof port};
+    if (describe(model, k, &port) != FERRITE_OK) {
+      Py_DECREF(list);
+      return raise_last();
+    }
+    PyObject* dims = port.rank < 0 ? Py_None : PyTuple_New(port.rank);
+    if (port.rank < 0) Py_INCREF(dims);
+    for (int32_t d = 0; dims && d < port.rank; ++d)
+      PyTuple_SetItem(
+          dims, d,
+          port.dims[d] >= 0 ? PyLong_FromLongLong(port.dims[d]) : PyUnicode_FromString(port.dim_names[d]));
+    PyObject* item = dims ? Py_BuildValue("ssN", port.name, port.dtype_name, dims) : NULL;
+    if (!item || PyList_Append(list, item) != 0) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+static PyObject* model_inputs(PyObject* self, PyObject* unused) {
+  (void)unused;
+  ferrite_model* model = ((Model*)self)->model;
+  return ports(model, ferrite_model_input_count(model), ferrite_model_input);
+}
+static PyObject* model_outputs(PyObject* self, PyObject* unused) {
+  (void)unused;
+  ferrite_model* model = ((Model*)self)->model;
+  return ports(model, ferrite_model_output_count(model), ferrite_model_output);
+}
+
+// Tensors that were given by their DLPack capsules.
+typedef struct {
+  Py_ssize_t count;
+  DLTensor* tensors;
+  const DLTensor** pointers;
+  PyObject** capsules;
+} Given;
+
+static void given_free(Given* given) {
+  for (Py_ssize_t k = 0; k < given->count; ++k) {
+    PyObject* capsule = given->capsules[k];
+    if (!capsule) continue;
+    // The capsule was not renamed, so its own destructor releases the tensor.
+    Py_DECREF(capsule);
+  }
+  free(given->tensors);
+  free((void*)given->pointers);
+  free(given->capsules);
+}
+
+static int given_take(Given* given, PyObject* sequence) {
+  given->count = 0;
+  const Py_ssize_t count = PySequence_Size(sequence);
+  if (count < 0) return -1;
+  given->tensors = calloc((size_t)count + 1, sizeof *given->tensors);
+  given->pointers = calloc((size_t)count + 1, sizeof *given->pointers);
+  given->capsules = calloc((size_t)count + 1, sizeof *given->capsules);
+  if (!given->tensors || !given->pointers || !given->capsules) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  PyObject* version = Py_BuildValue("{s(ii)}", "max_version", 1, 0);
+  PyObject* nothing = PyTuple_New(0);
+  int status = version && nothing ? 0 : -1;
+  for (Py_ssize_t k = 0; status == 0 && k < count; ++k) {
+    PyObject* object = PySequence_GetItem(sequence, k);
+    PyObject* method = object ? PyObject_GetAttrString(object, "__dlpack__") : NULL;
+    if (object && !method)
+      PyErr_Format(PyExc_TypeError,
+                   "input %zd is no tensor: its type has no method __dlpack__; give a numpy array, a "
+                   "torch.Tensor or another DLPack tensor",
+                   k);
+    PyObject* capsule = method ? PyObject_Call(method, nothing, version) : NULL;
+    if (method && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+      PyErr_Clear();  // a library of before DLPack 1.0
+      capsule = PyObject_Call(method, nothing, NULL);
+    }
+    Py_XDECREF(method);
+    Py_XDECREF(object);
+    given->capsules[k] = capsule;
+    given->count = k + 1;
+    if (!capsule) {
+      status = -1;
+    } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+      given->tensors[k] =
+          ((DLManagedTensorVersioned*)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->dl_tensor;
+    } else if (PyCapsule_IsValid(capsule, "dltensor")) {
+      given->tensors[k] = ((Unversioned*)PyCapsule_GetPointer(capsule, "dltensor"))->dl_tensor;
+    } else {
+      PyErr_Format(PyExc_TypeError, "input %zd gives no DLPack capsule", k);
+      status = -1;
+    }
+    given->pointers[k] = &given->tensors[k];
+  }
+  Py_XDECREF(version);
+  Py_XDECREF(nothing);
+  return status;
+}
+
+static PyObject* model_run(PyObject* self, PyObject* sequence) {
+  ferrite_model* model = ((Model*)self)->model;
+  Given given = {0};
+  if (given_take(&given, sequence) != 0) {
+    given_free(&given);
+    return NULL;
+  }
+  const uint64_t count = ferrite_model_output_count(model);
+  DLManagedTensorVersioned** outputs = calloc(count + 1, sizeof *outputs);
+  int32_t status = FERRITE_ENOMEM;
+  if (outputs) {
+    Py_BEGIN_ALLOW_THREADS status =
+        ferrite_run_alloc(model, given.pointers, (uint64_t)given.count, outputs, count);
+    Py_END_ALLOW_THREADS
+  }
+  given_free(&given);
+  PyObject* list = NULL;
+  if (!outputs) {
+    PyErr_NoMemory();
+  } else if (status != FERRITE_OK) {
+    raise_last();
+  } else {
+    list = PyList_New(0);
+    for (uint64_t k = 0; k < count; ++k) {
+      PyObject* tensor = tensor_of(outputs[k]);  // takes it over in any case
+      if (list && (!tensor || PyList_Append(list, tensor) != 0)) Py_CLEAR(list);
+      Py_XDECREF(tensor);
+    }
+  }
+  free(outputs);
+  return list;
+}
+
+static PyObject* model_compile(PyObject* self, PyObject* sequence) {
+  ferrite_model* model = ((Model*)self)->model;
+  Given given = {0};
+  int32_t status = FERRITE_OK;
+  const int taken = given_take(&given, sequence);
+  if (taken == 0) {
+    Py_BEGIN_ALLOW_THREADS status = ferrite_model_compile(model, given.pointers, (uint64_t)given.count);
+    Py_END_ALLOW_THREADS
+  }
+  given_free(&given);
+  if (taken != 0) return NULL;
+  if (status != FERRITE_OK) return raise_last();
+  Py_RETURN_NONE;
+}
+
+// compile_types([(type code, bits, device type, device, dims)]): compiles for tensors of these types.
+static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
+  const Py_ssize_t count = PySequence_Size(sequence);
+  if (count < 0) return NULL;
+  typedef struct {
+    DLTensor tensor;
+    int64_t dims[most_rank];
+  } Type;
+  Type* types = calloc((size_t)count + 1, sizeof *types);
+  const DLTensor** pointers = calloc((size_t)count + 1, sizeof *pointers);
+  int32_t status = types && pointers ? FERRITE_OK : FERRITE_ENOMEM;
+  if (status != FERRITE_OK) PyErr_NoMemory();
+  for (Py_ssize_t k = 0; status == FERRITE_OK && k < count; ++k) {
+    int code, bits, device_type, device;
+    PyObject* dims;
+    PyObject* item = PySequence_GetItem(sequence, k);
+    DLTensor* tensor = &types[k].tensor;
+    if (!item || !PyArg_ParseTuple(item, "iiiiO", &code, &bits, &device_type, &device, &dims) ||
+        (tensor->ndim = dims_from(dims, types[k].dims)) < 0) {
+      status = FERRITE_EINVALID;
+    } else {
+      tensor->device = (DLDevice){(DLDeviceType)device_type, device};
+      tensor->dtype = (DLDataType){(uint8_t)code, (uint8_t)bits, 1};
+      tensor->shape = types[k].dims;
+      pointers[k] = tensor;
+    }
+    Py_XDECREF(item);
+  }
+  if (!PyErr_Occurred()) {
+    ferrite_model* model = ((Model*)self)->model;
+    Py_BEGIN_ALLOW_THREADS status = ferrite_model_compile(model, pointers, (uint64_t)count);
+    Py_END_ALLOW_THREADS if (status != FERRITE_OK) raise_last();
+  }
+  free(types);
+  free((void*)pointers);
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
+static void take_text(void* context, const char* text, uint64_t bytes) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  *(PyObject**)context = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
+  PyGILState_Release(state);
+}
+
+static PyObject* model_ledger(PyObject* self, PyObject* unused) {
+  (void)unused;
+  PyObject* text = NULL;
+  int32_t status;
+  Py_BEGIN_ALLOW_THREADS status = ferrite_model_ledger(((Model*)self)->model, &text, take_text);
+  Py_END_ALLOW_THREADS return status == FERRITE_OK ? text : raise_last();
+}
+
+static PyObject* model_unsupported(PyObject* self, PyObject* unused) {
+  (void)unused;
+  PyObject* text = NULL;
+  int32_t status;
+  Py_BEGIN_ALLOW_THREADS status = ferrite_model_unsupported(((Model*)self)->model, &text, take_text);
+  Py_END_ALLOW_THREADS return status == FERRITE_OK ? text : raise_last();
+}
+
+static PyObject* model_stats(PyObject* self, PyObject* unused) {
+  (void)unused;
+  ferrite_stats stats = {.size = sizeof stats};
+  if (ferrite_model_stats(((Model*)self)->model, &stats) != FERRITE_OK) return raise_last();
+  return Py_BuildValue("{sKsKsKsdsdsdsd}", "nodes", (unsigned long long)stats.nodes, "statements",
+                       (unsigned long long)stats.statements, "kernels", (unsigned long long)stats.kernels,
+                       "compile_ms", stats.compile_ms, "init_ms", stats.init_ms, "load_ms", stats.load_ms,
+                       "run_ms", stats.run_ms);
+}
+
+static PyMethodDef model_methods[] = {
+    {"inputs", model_inputs, METH_NOARGS,
+     "[(name, dtype, dims)]; a dim that is not fixed is its name, dims None: unknown."},
+    {"outputs", model_outputs, METH_NOARGS, "As inputs()."},
+    {"run", model_run, METH_O, "run(tensors) -> [Tensor]"},
+    {"compile", model_compile, METH_O, "compile(tensors): compiles for their shapes."},
+    {"compile_types", model_compile_types, METH_O,
+     "compile_types(types): compiles for tensors of these types."},
+    {"ledger", model_ledger, METH_NOARGS, "The decisions of the last program, as JSON."},
+    {"unsupported", model_unsupported, METH_NOARGS, "A line for each node that cannot be imported."},
+    {"stats", model_stats, METH_NOARGS, "Figures of the last program."},
+    {NULL, NULL, 0, NULL}};
+static PyType_Slot model_slots[] = {{Py_tp_dealloc, model_free},
+                                    {Py_tp_methods, model_methods},
+                                    {Py_tp_doc, "An open model; see ferrite.Model."},
+                                    {0, NULL}};
+PyType_Spec model_spec = {"ferrite._bridge.Model", sizeof(Model), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, model_slots};

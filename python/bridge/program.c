@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Program: a compiled graph of torch.compile, called with a list of tensors.
+#include <stdlib.h>
+#include <string.h>
+
+#include "bridge.h"
+
+#include <structmember.h>
+#include "dlpack_exchange.h"
+
+typedef struct {
+  Py_ssize_t argument;  // index in the list of arguments; -1: `constant`
+  PyObject* constant;
+  int32_t rank;
+  int32_t permutation[most_rank];  // dims of the program's input, as dims of the tensor; [0] = -1: in order
+} ProgramInput;
+
+typedef struct {
+  Py_ssize_t argument;  // the argument that is the result; -1: computed; -2: None
+  DLTensor prototype;   // contiguous, as the program stores it
+  int64_t* dims;        // [rank] of the prototype
+  int64_t* shape;  // [2 * rank]: shape and strides of the tensor that the caller gets; null: as the prototype
+} ProgramOutput;
+
+typedef struct {
+  PyObject_HEAD PyObject* model;
+  const fe_exchange_api* api;
+  PyObject* api_capsule;
+  Py_ssize_t input_count, output_count, computed_count;
+  ProgramInput* inputs;
+  ProgramOutput* outputs;
+} Program;
+
+static void program_free(PyObject* self) {
+  Program* program = (Program*)self;
+  PyTypeObject* type = Py_TYPE(self);
+  for (Py_ssize_t k = 0; program->inputs && k < program->input_count; ++k)
+    Py_XDECREF(program->inputs[k].constant);
+  for (Py_ssize_t k = 0; program->outputs && k < program->output_count; ++k) {
+    free(program->outputs[k].dims);
+    free(program->outputs[k].shape);
+  }
+  free(program->inputs);
+  free(program->outputs);
+  Py_XDECREF(program->model);
+  Py_XDECREF(program->api_capsule);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+static int read_input(ProgramInput* input, PyObject* spec) {
+  // (index of the argument or a tensor, permutation or None)
+  PyObject *source, *permutation;
+  if (!PyArg_ParseTuple(spec, "OO", &source, &permutation)) return -1;
+  if (PyLong_Check(source)) {
+    input->argument = PyLong_AsSsize_t(source);
+  } else {
+    input->argument = -1;
+    input->constant = source;
+    Py_INCREF(source);
+  }
+  input->permutation[0] = -1;
+  if (permutation == Py_None) return 0;
+  int64_t dims[most_rank];
+  input->rank = dims_from(permutation, dims);
+  if (input->rank < 0) return -1;
+  for (int32_t k = 0; k < input->rank; ++k) {
+    if (dims[k] < 0 || dims[k] >= input->rank) {
+      PyErr_SetString(PyExc_ValueError, "a permutation has a dim that is out of range");
+      return -1;
+    }
+    input->permutation[k] = (int32_t)dims[k];
+  }
+  return 0;
+}
+
+static int read_output(ProgramOutput* output, PyObject* spec) {
+  // None, the index of an argument, or (code, bits, device type, device, dims, shape and strides or None)
+  if (spec == Py_None) {
+    output->argument = -2;
+    return 0;
+  }
+  if (PyLong_Check(spec)) {
+    output->argument = PyLong_AsSsize_t(spec);
+    return 0;
+  }
+  int code, bits, device_type, device;
+  PyObject *dims, *shape;
+  if (!PyArg_ParseTuple(spec, "iiiiOO", &code, &bits, &device_type, &device, &dims, &shape)) return -1;
+  int64_t read[most_rank];
+  const int32_t rank = dims_from(dims, read);
+  if (rank < 0) return -1;
+  output->argument = -1;
+  output->dims = calloc((size_t)rank + 1, sizeof *output->dims);
+  if (!output->dims) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  memcpy(output->dims, read, (size_t)rank * sizeof *read);
+  output->prototype.device = (DLDevice){(DLDeviceType)device_type, device};
+  output->prototype.ndim = rank;
+  output->prototype.dtype = (DLDataType){(uint8_t)code, (uint8_t)bits, 1};
+  output->prototype.shape = output->dims;
+  if (shape == Py_None) return 0;
+  const int32_t both = dims_from(shape, read);
+  if (both < 0) return -1;
+  if (both != 2 * rank) {
+    PyErr_SetString(PyExc_ValueError, "an output has another number of strides than of dims");
+    return -1;
+  }
+  output->shape = calloc((size_t)both + 1, sizeof *output->shape);
+  if (!output->shape) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  memcpy(output->shape, read, (size_t)both * sizeof *read);
+  return 0;
+}
+
+static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"model", "exchange_api", "inputs", "outputs", NULL};
+  PyObject *model, *capsule, *inputs, *outputs;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OOO", names, (PyTypeObject*)model_type, &model, &capsule,
+                                   &inputs, &outputs))
+    return NULL;
+  const fe_exchange_api* api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+  if (!api) return NULL;
+  // An older table of the same major version may be what we know.
+  while (api && api->header.version.major != 1) api = (const fe_exchange_api*)api->header.previous;
+  if (!api || !api->view_of_object) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "the tensor library's exchange API is of a version of DLPack that is not supported");
+    return NULL;
+  }
+  Program* self = (Program*)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  if (!self) return NULL;
+  self->api = api;
+  self->api_capsule = capsule;
+  self->model = model;
+  Py_INCREF(capsule);
+  Py_INCREF(model);
+  const Py_ssize_t in = PySequence_Size(inputs), out = PySequence_Size(outputs);
+  if (in < 0 || out < 0) goto failed;
+  self->inputs = calloc((size_t)in + 1, sizeof *self->inputs);
+  self->outputs = calloc((size_t)out + 1, sizeof *self->outputs);
+  if (!self->inputs || !self->outputs) {
+    PyErr_NoMemory();
+    goto failed;
+  }
+  for (Py_ssize_t k = 0; k < in; ++k) {
+    PyObject* spec = PySequence_GetItem(inputs, k);
+    self->input_count = k + 1;
+    const int status = spec ? read_input(&self->inputs[k], spec) : -1;
+    Py_XDECREF(spec);
+    if (status != 0) goto failed;
+  }
+  for (Py_ssize_t k = 0; k < out; ++k) {
+    PyObject* spec = PySequence_GetItem(outputs, k);
+    self->output_count = k + 1;
+    const int status = spec ? read_output(&self->outputs[k], spec) : -1;
+    Py_XDECREF(spec);
+    if (status != 0) goto failed;
+    if (self->outputs[k].argument == -1) ++self->computed_count;
+  }
+  return (PyObject*)self;
+failed:
+  Py_DECREF(self);
+  return NULL;
+}
+
+// An output of which the caller sees another order of dims than the memory's.
+typedef struct {
+  DLManagedTensorVersioned managed;
+  DLManagedTensorVersioned* inner;
+  int64_t shape[];
+} Restrided;
+
+static void restrided_free(DLManagedTensorVersioned* managed) {
+  Restrided* made = (Restrided*)managed;
+  if (made->inner->deleter) made->inner->deleter(made->inner);
+  free(made);
+}
+
+static DLManagedTensorVersioned* restrided(DLManagedTensorVersioned* inner, const ProgramOutput* output) {
+  const size_t rank = (size_t)output->prototype.ndim;
+  Restrided* made = malloc(sizeof *made + 2 * rank * sizeof *made->shape);
+  if (!made) return NULL;
+  made->managed = *inner;
+  made->managed.deleter = restrided_free;
+  made->managed.manager_ctx = NULL;
+  made->inner = inner;
+  memcpy(made->shape, output->shape, 2 * rank * sizeof *made->shape);
+  made->managed.dl_tensor.shape = made->shape;
+  made->managed.dl_tensor.strides = made->shape + rank;
+  return &made->managed;
+}
+
+static void set_allocation_error(void* context, const char* kind, const char* message) {
+  (void)context;
+  PyErr_SetString(strcmp(kind, "MemoryError") == 0 ? PyExc_MemoryError : PyExc_RuntimeError, message);
+}
+
+typedef struct {
+  DLTensor view;
+  int64_t shape[2 * most_rank];
+} PermutedView;
+
+// program(list) -> list. Empties the list of arguments, so that tensors that only it holds are freed after
+// the run.
+static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs) {
+  (void)kwargs;
+  Program* self = (Program*)object;
+  PyObject* list;
+  if (!PyArg_ParseTuple(args, "O", &list)) return NULL;
+  if (!PyList_Check(list)) {
+    PyErr_SetString(PyExc_TypeError, "a program is called with one list of its arguments");
+    return NULL;
+  }
+  const size_t in = (size_t)self->input_count, computed = (size_t)self->computed_count;
+  DLTensor* tensors = calloc(in + computed + 1, sizeof *tensors);
+  DLTensor** pointers = calloc(in + computed + 1, sizeof *pointers);
+  DLManagedTensorVersioned** managed = calloc(computed + 1, sizeof *managed);
+  PermutedView* permuted = NULL;
+  PyObject* arguments = PyList_GetSlice(list, 0, PyList_Size(list));  // keeps them alive during the run
+  PyObject* results = NULL;
+  size_t allocated = 0;
+  if (!tensors || !pointers || !managed || !arguments) {
+    if (!PyErr_Occurred()) PyErr_NoMemory();
+    goto done;
+  }
+  DLDevice device = {kDLCPU, 0};
+  for (size_t k = 0; k < in; ++k) {
+    const ProgramInput* input = &self->inputs[k];
+    PyObject* tensor = input->constant ? input->constant : PyList_GetItem(arguments, input->argument);
+    if (!tensor) goto done;
+    DLTensor* view = &tensors[k];
+    if (self->api->view_of_object(tensor, view) != 0) goto done;
+    if (view->device.device_type != kDLCPU) device = view->device;
+    pointers[k] = view;
+    if (input->permutation[0] < 0) continue;
+    if (view->ndim != input->rank) {
+      PyErr_Format(PyExc_ValueError, "argument %zd has rank %d, and the program was compiled for rank %d",
+                   input->argument, view->ndim, input->rank);
+      goto done;
+    }
+    if (!permuted && !(permuted = calloc(in, sizeof *permuted))) {
+      PyErr_NoMemory();
+      goto done;
+    }
+    PermutedView* other = &permuted[k];
+    other->view = *view;
+    for (int32_t d = 0; d < input->rank; ++d) {
+      other->shape[d] = view->shape[input->permutation[d]];
+      if (view->strides) other->shape[most_rank + d] = view->strides[input->permutation[d]];
+    }
+    other->view.shape = other->shape;
+    if (view->strides) other->view.strides = other->shape + most_rank;
+    pointers[k] = &other->view;
+  }
+  for (Py_ssize_t k = 0; k < self->output_count; ++k) {
+    ProgramOutput* output = &self->outputs[k];
+    if (output->argument != -1) continue;
+    DLTensor prototype = output->prototype;
+    if (self->api->allocate(&prototype, &managed[allocated], NULL, set_allocation_error) != 0) {
+      if (!PyErr_Occurred()) PyErr_NoMemory();
+      goto done;
+    }
+    tensors[in + allocated] = managed[allocated]->dl_tensor;
+    pointers[in + allocated] = &tensors[in + allocated];
+    if (output->prototype.device.device_type != kDLCPU) device = output->prototype.device;
+    ++allocated;
+  }
+  if (computed > 0) {
+    ferrite_run_options options = {.size = sizeof options};
+    if (device.device_type != kDLCPU &&
+        self->api->current_stream(device.device_type, device.device_id, &options.stream) != 0)
+      goto done;
+    if (PyList_SetSlice(list, 0, PyList_Size(list), NULL) != 0) goto done;
+    ferrite_model* model = ((Model*)self->model)->model;
+    int32_t status;
+    Py_BEGIN_ALLOW_THREADS status =
+        ferrite_run_with(model, &options, (const DLTensor* const*)pointers, in, pointers + in, computed);
+    Py_END_ALLOW_THREADS if (status != FERRITE_OK) {
+      raise_last();
+      goto done;
+    }
+  }
+  results = PyList_New(self->output_count);
+  for (Py_ssize_t k = 0, next = 0; results && k < self->output_count; ++k) {
+    const ProgramOutput* output = &self->outputs[k];
+    PyObject* result = NULL;
+    if (output->argument == -2) {
+      result = Py_None;
+      Py_INCREF(result);
+    } else if (output->argument >= 0) {
+      result = PyList_GetItem(arguments, output->argument);
+      Py_XINCREF(result);
+    } else {
+      DLManagedTensorVersioned* tensor = managed[next];
+      if (output->shape) tensor = restrided(tensor, output);
+      void* made = NULL;
+      if (!tensor) {
+        PyErr_NoMemory();
+      } else {
+        managed[next] = NULL;  // the library takes it over
+        if (self->api->object_from_managed(tensor, &made) == 0) result = made;
+      }
+      ++next;
+    }
+    if (result)
+      PyList_SetItem(results, k, result);
+    else
+      Py_CLEAR(results);
+  }
+done:
+  for (size_t k = 0; managed && k < allocated; ++k)
+    if (managed[k] && managed[k]->deleter) managed[k]->deleter(managed[k]);
+  Py_XDECREF(arguments);
+  free(permuted);
+  free(managed);
+  free(pointers);
+  free(tensors);
+  return results;
+}
+
+static PyMemberDef program_members[] = {
+    {"model", T_OBJECT_EX, offsetof(Program, model), READONLY, "The program's model."},
+    {NULL, 0, 0, 0, NULL}};
+static PyType_Slot program_slots[] = {
+    {Py_tp_new, program_new},
+    {Py_tp_dealloc, program_free},
+    {Py_tp_call, program_call},
+    {Py_tp_members, program_members},
+    {Py_tp_doc,
+     "Program(model, exchange_api, inputs, outputs): called with a list of tensors, which it empties."},
+    {0, NULL}};
+PyType_Spec program_spec = {"ferrite._bridge.Program", sizeof(Program), 0, Py_TPFLAGS_DEFAULT, program_slots};

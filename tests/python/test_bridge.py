@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The package ferrite without PyTorch: sessions, models, errors, numpy arrays."""
+
+import gc
+import pathlib
+import tempfile
+import threading
+import unittest
+
+import ferrite
+import numpy as np
+
+ADD = """ferrite graph 0
+graph @add(%x: f32[2,3], %y: f32[2,3]) -> (%z "z") {
+  %z = add(%x, %y)
+}
+"""
+ANY = """ferrite graph 0
+graph @any(%x: f32[$n,3]) -> (%y "y") {
+  symbol $n in [1, 1000]
+  %y = neg(%x)
+}
+"""
+
+
+class BridgeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.session = ferrite.Session(threads=1)
+
+    def model(self, text=ADD, name="model.fe"):
+        return self.session.load(name, text.encode())
+
+    def test_runs_numpy_arrays_by_position_and_by_name(self):
+        model = self.model()
+        x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.full((2, 3), 10, np.float32)
+        (z,) = model.run(x, y)
+        np.testing.assert_array_equal(z, x + y)
+        (z,) = model.run(x, y=y)
+        np.testing.assert_array_equal(z, x + y)
+        (z,) = model.run(y=y, x=x)
+        np.testing.assert_array_equal(z, x + y)
+
+    def test_reads_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "add.fe"
+            path.write_text(ADD)
+            (z,) = self.session.load(path).run(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32))
+        np.testing.assert_array_equal(z, np.full((2, 3), 2, np.float32))
+
+    def test_ports(self):
+        model = self.model(ANY)
+        self.assertEqual(model.inputs, [ferrite.Port("x", "f32", ("n", 3))])
+        self.assertEqual([port.name for port in model.outputs], ["y"])
+
+    def test_a_program_for_each_shape(self):
+        model = self.model(ANY)
+        for rows in (1, 4, 1):
+            x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
+            np.testing.assert_array_equal(model.run(x)[0], -x)
+
+    def test_strided_and_read_only_arrays(self):
+        model = self.model()
+        wide = np.arange(12, dtype=np.float32).reshape(2, 6)
+        x = wide[:, ::2]
+        x.setflags(write=False)
+        (z,) = model.run(x, np.asfortranarray(x))
+        np.testing.assert_array_equal(z, 2 * x)
+
+    def test_results_outlive_the_model(self):
+        model = self.model()
+        results = model.run(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32))
+        shared = model.run_dlpack(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32))[0]
+        del model
+        gc.collect()
+        np.testing.assert_array_equal(results[0], np.full((2, 3), 2, np.float32))
+        self.assertEqual(shared.shape, (2, 3))
+        self.assertEqual(shared.__dlpack_device__(), (1, 0))
+        again = [np.from_dlpack(shared) for _ in range(3)]
+        del shared
+        gc.collect()
+        np.testing.assert_array_equal(again[1], np.full((2, 3), 2, np.float32))
+
+    def test_stats_and_ledger(self):
+        model = self.model()
+        with self.assertRaises(ferrite.Error):
+            model.stats
+        model.compile(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32))
+        self.assertEqual(model.stats.nodes, 1)
+        self.assertEqual(model.stats.kernels, 1)
+        self.assertTrue(any(record["kind"] for record in model.ledger()))
+
+    def test_threads_share_a_model(self):
+        model = self.model(ANY)
+        wrong = []
+
+        def work(seed):
+            for k in range(20):
+                x = np.random.default_rng(seed * 100 + k).standard_normal((seed + 1, 3)).astype(np.float32)
+                if not np.array_equal(model.run(x)[0], -x):
+                    wrong.append(seed)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_errors_have_code_place_and_cure(self):
+        with self.assertRaises(ferrite.Error) as caught:
+            self.session.load("missing.onnx")
+        self.assertEqual(caught.exception.code, "FE-I01")
+        self.assertEqual(caught.exception.where, "missing.onnx")
+        with self.assertRaises(ferrite.Error) as caught:
+            self.session.load("model.xyz", b"1")
+        self.assertEqual(caught.exception.code, "FE-I02")
+        with self.assertRaises(ferrite.Error) as caught:
+            self.model("ferrite graph 0\ngraph (")
+        self.assertRegex(str(caught.exception), r"FE-G\d+ model.fe:2:")
+        model = self.model()
+        with self.assertRaises(ferrite.Error) as caught:
+            model.run(np.ones((2, 4), np.float32), np.ones((2, 3), np.float32))
+        self.assertEqual(caught.exception.code, "FE-X04")
+        with self.assertRaises(ferrite.Error) as caught:
+            model.run(np.ones((2, 3), np.float64), np.ones((2, 3), np.float32))
+        self.assertEqual(caught.exception.code, "FE-X02")
+        with self.assertRaisesRegex(ferrite.Error, "no input 'q'; its inputs are x, y"):
+            model.run(q=1)
+        with self.assertRaisesRegex(ferrite.Error, "input 'y' is missing"):
+            model.run(x=np.ones((2, 3), np.float32))
+        with self.assertRaisesRegex(TypeError, "input 0 is no tensor"):
+            model.run("x", "y")
+        with self.assertRaises(ferrite.Error) as caught:
+            ferrite.Session(manifest="missing.toml")
+        self.assertTrue(caught.exception.code.startswith("FE-M"))
+
+    def test_version(self):
+        self.assertRegex(ferrite.__version__, r"^\d+\.\d+\.\d+$")
+
+
+if __name__ == "__main__":
+    unittest.main()

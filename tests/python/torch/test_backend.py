@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""torch.compile(model, backend="ferrite"): inference of small models, options, views, threads."""
+
+import threading
+import unittest
+
+import ferrite
+import ferrite.torch
+import torch
+import torch.nn.functional as F
+from common import BackendTest, main
+from torch import nn
+
+
+class Backend(BackendTest):
+    def test_is_listed(self):
+        self.assertIn("ferrite", torch._dynamo.list_backends())
+
+    def test_one_kernel_for_cos_of_sin(self):
+        def f(x):
+            return torch.cos(torch.sin(x))
+
+        x = torch.randn(1000)
+        self.check(f, x)
+        found = ferrite.torch.explain(f, x)
+        self.assertEqual([program["kernels"] for program in found.graphs[0]["programs"]], [1])
+        self.assertEqual(found.graphs[0]["unsupported"], [])
+
+    def test_multi_layer_perceptron(self):
+        model = nn.Sequential(nn.Linear(20, 64), nn.GELU(), nn.LayerNorm(64), nn.Linear(64, 5)).eval()
+        with torch.no_grad():
+            self.check(model, torch.randn(7, 20))
+
+    def test_convolutions(self):
+        model = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, stride=2, groups=4),
+            nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)).eval()
+        with torch.no_grad():
+            self.check(model, torch.randn(2, 3, 24, 24))
+            self.check(model, torch.randn(2, 3, 24, 24).to(memory_format=torch.channels_last))
+
+    def test_attention(self):
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.qkv = nn.Linear(32, 96)
+
+            def forward(self, x):
+                q, k, v = self.qkv(x).view(2, 10, 3, 4, 8).permute(2, 0, 3, 1, 4).unbind(0)
+                return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 10, 32)
+
+        with torch.no_grad():
+            self.check(Attention().eval(), torch.randn(2, 10, 32))
+
+    def test_results_have_the_strides_of_eager(self):
+        def f(x):
+            return x.transpose(0, 1) + 1, (x * 2).permute(2, 0, 1)
+
+        x = torch.randn(2, 3, 4)
+        for actual, expected in zip(self.compiled(f)(x), f(x)):
+            self.assertEqual(actual.stride(), expected.stride())
+        conv = nn.Conv2d(3, 8, 3).eval().to(memory_format=torch.channels_last)
+        image = torch.randn(1, 3, 9, 9).to(memory_format=torch.channels_last)
+        with torch.no_grad():
+            self.assertEqual(self.compiled(conv)(image).stride(), conv(image).stride())
+
+    def test_views_of_inputs_stay_views(self):
+        def f(x):
+            return x.view(6), x[1:], x + 1
+
+        x = torch.randn(2, 3)
+        viewed, sliced, _ = self.compiled(f)(x)
+        x.add_(5)
+        torch.testing.assert_close(viewed, x.view(6))
+        torch.testing.assert_close(sliced, x[1:])
+
+    def test_in_place_changes_reach_the_caller(self):
+        def f(x, y):
+            x.add_(y)
+            y[0].mul_(2)
+            return x * y
+
+        x, y = torch.randn(3, 4), torch.randn(3, 4)
+        expected_x, expected_y = x.clone(), y.clone()
+        expected = f(expected_x, expected_y)
+        actual = self.compiled(f)(x, y)
+        torch.testing.assert_close(actual, expected)
+        torch.testing.assert_close(x, expected_x)
+        torch.testing.assert_close(y, expected_y)
+
+    def test_weights_are_not_copied(self):
+        linear = nn.Linear(64, 64).eval()
+        compiled = self.compiled(linear)
+        x = torch.randn(2, 64)
+        with torch.no_grad():
+            before = compiled(x)
+            linear.weight.add_(1)
+            torch.testing.assert_close(compiled(x), linear(x), rtol=1e-4, atol=1e-4)
+        self.assertGreater((before - linear(x)).abs().max().item(), 1e-3)
+
+    def test_the_same_tensor_twice(self):
+        def f(x):
+            y = x + 1
+            return y, y, x
+
+        x = torch.randn(3)
+        self.check(f, x)
+
+    def test_no_tensors_to_compute(self):
+        self.check(lambda x: (x, 3), torch.randn(2))
+
+    def test_empty_tensors(self):
+        self.check(lambda x: (x * 2, x.sum(), torch.cat([x, x])), torch.randn(0, 3))
+
+    def test_numbers_and_none_among_the_results(self):
+        def f(x):
+            return x * 2, None, 5
+
+        self.check(f, torch.randn(4))
+
+    def test_dtypes(self):
+        for dtype in (torch.float64, torch.float16, torch.bfloat16):
+            with self.subTest(dtype=dtype):
+                torch._dynamo.reset()
+                x = torch.randn(16, 16, dtype=dtype)
+                exact = (x.double() @ x.double()).relu()
+                f = lambda x: (x @ x).relu()
+                self.assertNoWorse(self.compiled(f)(x), f(x), exact)
+
+    def test_autocast(self):
+        model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 8)).eval()
+        x = torch.randn(4, 32)
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            expected, actual = model(x), self.compiled(model)(x)
+        self.assertEqual(actual.dtype, expected.dtype)
+        torch.testing.assert_close(actual, expected, rtol=3e-2, atol=3e-2)
+
+    def test_a_graph_break_costs_only_itself(self):
+        def f(x):
+            y = torch.sin(x)
+            torch._dynamo.graph_break()
+            return torch.cos(y)
+
+        self.check(f, torch.randn(5))
+
+    def test_other_shapes_and_dtypes_compile_again(self):
+        compiled = self.compiled(lambda x: x.sum(-1) * 2)
+        for x in (torch.randn(2, 3), torch.randn(4, 5), torch.randn(4, 5, dtype=torch.float64), torch.arange(6).view(2, 3)):
+            torch.testing.assert_close(compiled(x), x.sum(-1) * 2)
+
+    def test_threads(self):
+        model = nn.Sequential(nn.Linear(16, 16), nn.Tanh()).eval()
+        compiled = self.compiled(model)
+        with torch.no_grad():
+            compiled(torch.randn(4, 16))
+        wrong = []
+
+        def work(seed):
+            generator = torch.Generator().manual_seed(seed)
+            with torch.no_grad():
+                for _ in range(20):
+                    x = torch.randn(4, 16, generator=generator)
+                    if not torch.allclose(compiled(x), model(x), rtol=1e-4, atol=1e-5):
+                        wrong.append(seed)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_options_are_checked(self):
+        for options, text in (
+            ({"fallbak": "error"}, "did you mean 'fallback'"),
+            ({"fallback": "eror"}, "did you mean 'error'"),
+            ({"threads": -1}, "give a number from 0 on"),
+        ):
+            with self.subTest(options=options):
+                torch._dynamo.reset()
+                with self.assertRaises(Exception) as caught:
+                    torch.compile(lambda x: x + 1, backend="ferrite", options=options)(torch.randn(2))
+                self.assertIn(text, str(caught.exception))
+                self.assertIn("FE-Y01", str(caught.exception))
+
+    def test_the_interpreter_as_device(self):
+        self.check(lambda x: torch.softmax(x, -1), torch.randn(3, 5), device="interpreter")
+
+
+if __name__ == "__main__":
+    main()

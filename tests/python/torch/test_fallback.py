@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Nodes that Ferrite cannot compile run in PyTorch, and nothing else does."""
+
+import warnings
+
+import ferrite
+import ferrite.torch
+import torch
+from common import BackendTest, main
+
+
+@torch.library.custom_op("ferrite_test::halve", mutates_args=())
+def halve(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
+@halve.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def model(x):
+    y = torch.sin(x) + 1
+    z = halve(y)
+    return torch.cos(z) * y, z
+
+
+class Fallback(BackendTest):
+    def test_results(self):
+        x = torch.randn(4, 5)
+        self.check(model, x, fallback="silent")
+
+    def test_warns_once_with_names(self):
+        x = torch.randn(2, 2)
+        ferrite.torch._compile._said.clear()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.compiled(model, fallback="warn")(x)
+        texts = [str(one.message) for one in caught if "ferrite" in str(one.message)]
+        self.assertEqual(len(texts), 1, texts)
+        self.assertIn("ferrite_test.halve.default", texts[0])
+
+    def test_error_names_op_line_and_cure(self):
+        with self.assertRaises(Exception) as caught:
+            self.compiled(model, fallback="error")(torch.randn(3))
+        text = str(caught.exception)
+        self.assertIn("FE-Y02", text)
+        self.assertIn("ferrite_test.halve.default", text)
+        self.assertIn("test_fallback.py", text)
+        self.assertIn("fallback='warn'", text)
+
+    def test_explain_tells_the_reason(self):
+        found = ferrite.torch.explain(model, torch.randn(3))
+        (graph,) = found.graphs
+        self.assertEqual([(name, code[:6]) for _, name, code in graph["unsupported"]], [("ferrite_test.halve.default", "FE-I50")])
+        self.assertEqual(len(graph["programs"]), 2)
+        self.assertIn("in PyTorch: ferrite_test.halve.default", str(found))
+
+    def test_complex_tensors(self):
+        def f(x):
+            return torch.view_as_real(torch.complex(x, x * 2) * 3).sum(-1) + x
+
+        self.check(f, torch.randn(6), fallback="silent")
+
+    def test_training_through_pytorch_nodes(self):
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                return torch.linalg.inv(self.linear(x) + 9 * torch.eye(4)).tanh()
+
+        self.check_training(Model(), torch.randn(4, 4), fallback="silent")
+
+    def test_random_numbers_are_pytorchs(self):
+        def f(x):
+            return x + torch.rand(5), torch.randn(3) * 2
+
+        torch.manual_seed(7)
+        expected = f(torch.zeros(5))
+        torch.manual_seed(7)
+        self.compare(self.compiled(f, fallback="silent")(torch.zeros(5)), expected)
+
+
+if __name__ == "__main__":
+    main()
