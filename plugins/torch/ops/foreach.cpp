@@ -92,9 +92,8 @@ void copy(Context& c) {
 void arithmetic(Context& c) {
   const std::string_view op = c.entry.standard;
   const Items self(c, "self");
-  const auto second = {"other", "scalar", "scalars", "exponent"};
   const char* name = "other";
-  for (const char* candidate : second)
+  for (const char* candidate : {"scalar", "scalars", "exponent"})
     if (c.has(candidate)) name = candidate;
   const Items other(c, name);
   const bool scaled = c.has("alpha") && c.number("alpha") != 1;
