@@ -14,7 +14,11 @@ namespace {
 class Builder {
  public:
   Builder(Graph& graph, const Program& program, const PluginOps& plugins, std::vector<Value> inputs)
-      : graph_(graph), program_(program), plugins_(plugins), values_(std::move(inputs)), sources_(supported_sources()) {
+      : graph_(graph),
+        program_(program),
+        plugins_(plugins),
+        values_(std::move(inputs)),
+        sources_(supported_sources()) {
     for (const auto& source : sources_) known_.push_back(to_abi(source));
   }
 
@@ -24,7 +28,8 @@ class Builder {
       for (const auto& value : results_of(node)) values_.push_back(value);
     std::vector<Value> outputs;
     for (const auto& output : program_.outputs) {
-      if (!values_[output.value]) fail("FE-I51", "output '", output.name, "' is no tensor; make the program again");
+      if (!values_[output.value])
+        fail("FE-I51", "output '", output.name, "' is no tensor; make the program again");
       outputs.push_back(values_[output.value]);
     }
     return outputs;
@@ -41,10 +46,12 @@ class Builder {
         std::string reason = failure.what();
         std::ranges::replace(reason, '\n', ' ');
         std::ranges::replace(reason, '\t', ' ');
-        lines += std::to_string(k) + '\t' + node.target + '\t' + std::string(failure.code()) + '\t' + reason + '\n';
+        lines += std::to_string(k) + '\t' + node.target + '\t' + std::string(failure.code()) + '\t' + reason +
+                 '\n';
         results.clear();
         for (size_t r = 0; r < node.results.size(); ++r)
-          results.push_back(node.results[r] ? graph_.input("%" + std::to_string(k) + "." + std::to_string(r), *node.results[r])
+          results.push_back(node.results[r] ? graph_.input("%" + std::to_string(k) + "." + std::to_string(r),
+                                                           *node.results[r])
                                             : Value());
       }
       values_.insert(values_.end(), results.begin(), results.end());
@@ -66,7 +73,8 @@ class Builder {
       ++uses[node.target];
     }
     if (!first) return;
-    std::string text = uses.size() == 1 ? "an overload is not supported: " : counted(uses.size(), "overload") + " are not supported: ";
+    std::string text = uses.size() == 1 ? "an overload is not supported: "
+                                        : counted(uses.size(), "overload") + " are not supported: ";
     const char* separator = "";
     for (const auto& [target, count] : uses) {
       text += separator + target + (count > 1 ? " (" + std::to_string(count) + " nodes)" : "");
@@ -105,10 +113,11 @@ class Builder {
       if (!node.results[k] || !given[k]) continue;
       const auto type = given[k].type();
       if (type != *node.results[k])
-        throw Failure(FE_EUNSUPPORTED, "FE-I54",
-                      detail::concatenate("node '", node.name, "' (", node.target, ")", node.place.empty() ? "" : " at ",
-                                          node.place, ": result ", k, " is ", to_string(type), ", and PyTorch says ",
-                                          to_string(*node.results[k])));
+        throw Failure(
+            FE_EUNSUPPORTED, "FE-I54",
+            detail::concatenate("node '", node.name, "' (", node.target, ")",
+                                node.place.empty() ? "" : " at ", node.place, ": result ", k, " is ",
+                                to_string(type), ", and PyTorch says ", to_string(*node.results[k])));
     }
   }
 
@@ -152,9 +161,11 @@ class Builder {
     std::vector<fe_attr> abi_attrs;
     for (size_t k = 0; k < attrs.size(); ++k) abi_attrs.push_back(attrs[k].abi(strings[k]));
     std::vector<std::string> names;
-    for (size_t k = 0; k < node.results.size(); ++k) names.push_back(node.name + (k ? "." + std::to_string(k) : ""));
+    for (size_t k = 0; k < node.results.size(); ++k)
+      names.push_back(node.name + (k ? "." + std::to_string(k) : ""));
     std::vector<fe_string> results;
-    for (size_t k = 0; k < names.size(); ++k) results.push_back(to_abi(node.results[k] ? names[k] : std::string_view()));
+    for (size_t k = 0; k < names.size(); ++k)
+      results.push_back(to_abi(node.results[k] ? names[k] : std::string_view()));
     auto abi = sized<fe_import_node>();
     abi.source = to_abi(source);
     abi.name = to_abi(node.name);
@@ -175,11 +186,13 @@ class Builder {
 
 }  // namespace
 
-std::vector<Value> build_graph(Graph& graph, const Program& program, const PluginOps& plugins, std::vector<Value> inputs) {
+std::vector<Value> build_graph(Graph& graph, const Program& program, const PluginOps& plugins,
+                               std::vector<Value> inputs) {
   return Builder(graph, program, plugins, std::move(inputs)).run();
 }
 
-std::string unsupported_nodes(Graph& graph, const Program& program, const PluginOps& plugins, std::vector<Value> inputs) {
+std::string unsupported_nodes(Graph& graph, const Program& program, const PluginOps& plugins,
+                              std::vector<Value> inputs) {
   return Builder(graph, program, plugins, std::move(inputs)).survey();
 }
 

@@ -11,13 +11,15 @@ namespace {
 const Argument none{};
 
 std::string_view kind_of(const Argument& argument) {
-  static constexpr std::string_view names[] = {"None", "a tensor", "an integer", "a float", "a bool", "a string", "a dtype", "a list"};
+  static constexpr std::string_view names[] = {"None",   "a tensor", "an integer", "a float",
+                                               "a bool", "a string", "a dtype",    "a list"};
   return names[argument.value.index()];
 }
 
 }  // namespace
 
-Context::Context(Graph& graph, const ProgramNode& node, const OpEntry& entry, const std::vector<Value>& values)
+Context::Context(Graph& graph, const ProgramNode& node, const OpEntry& entry,
+                 const std::vector<Value>& values)
     : graph(graph), node(node), entry(entry), values_(values), given_(node.results.size()) {
   for (std::string_view rest = entry.parameters; !rest.empty();) {
     std::string_view name = rest.substr(0, rest.find(' '));
@@ -129,8 +131,8 @@ Value Context::operand(std::string_view name, DType dtype) {
 }
 
 DType Context::promoted(std::initializer_list<std::string_view> names) {
-  // The dtypes of tensors with dims, of tensors of rank 0 and of numbers are promoted apart. A lower kind counts only
-  // where its class (bool, integer, float) is above that of the kinds before it.
+  // The dtypes of tensors with dims, of tensors of rank 0 and of numbers are promoted apart. A lower kind
+  // counts only where its class (bool, integer, float) is above that of the kinds before it.
   DType kinds[3] = {DType::none, DType::none, DType::none};
   for (const auto name : names) {
     const auto& found = argument(name);

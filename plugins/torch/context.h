@@ -32,8 +32,8 @@ class Context {
   bool is_tensor(std::string_view name) { return argument(name).tensor() != nullptr; }
   Value tensor(std::string_view name);
   Value optional(std::string_view name) { return has(name) ? tensor(name) : Value(); }
-  std::vector<Value> tensors(std::string_view name);                       ///< a list without None
-  std::vector<Value> optional_tensors(std::string_view name);              ///< None is an absent value
+  std::vector<Value> tensors(std::string_view name);           ///< a list without None
+  std::vector<Value> optional_tensors(std::string_view name);  ///< None is an absent value
   int64_t integer(std::string_view name, std::optional<int64_t> otherwise = {});
   double number(std::string_view name, std::optional<double> otherwise = {});  ///< also of an integer or bool
   bool flag(std::string_view name, bool otherwise);

@@ -63,7 +63,8 @@ Value slice_dim(Context& c, Value x, size_t dim, int64_t start, int64_t size, in
   return c.make("slice", {x}, attr("starts", starts), attr("sizes", sizes), attr("strides", strides));
 }
 Value concat(Context& c, const std::vector<Value>& parts, size_t dim) {
-  return parts.size() == 1 ? parts[0] : c.graph.make("concat", parts, {attr("axis", static_cast<int64_t>(dim))});
+  return parts.size() == 1 ? parts[0]
+                           : c.graph.make("concat", parts, {attr("axis", static_cast<int64_t>(dim))});
 }
 Value reduce_over(Context& c, std::string_view op, Value x, Dims axes, bool keepdims) {
   if (x.rank() == 0) return x;
@@ -78,7 +79,9 @@ Value integer_scalar(Context& c, DType dtype, int64_t value) {
 }
 Value number_like(Context& c, Value x, double value) { return c.graph.scalar(x.dtype(), value); }
 Value binary(Context& c, std::string_view op, Value a, Value b) { return c.make(op, {a, b}); }
-Value binary(Context& c, std::string_view op, Value a, double b) { return c.make(op, {a, number_like(c, a, b)}); }
+Value binary(Context& c, std::string_view op, Value a, double b) {
+  return c.make(op, {a, number_like(c, a, b)});
+}
 Value unary(Context& c, std::string_view op, Value x) { return c.make(op, {x}); }
 Value select(Context& c, Value condition, Value a, Value b) {
   return c.make("where", {cast_to(c, condition, boolean), a, b});
@@ -90,14 +93,16 @@ Value along(Context& c, Value vector, size_t axis, size_t rank) {
   return reshape_to(c, vector, std::move(shape));
 }
 Value counting(Context& c, DType dtype, const Dims& shape, size_t axis) {
-  return c.make("iota", {}, attr("dtype", dtype), attr("shape", shape), attr("axis", static_cast<int64_t>(axis)));
+  return c.make("iota", {}, attr("dtype", dtype), attr("shape", shape),
+                attr("axis", static_cast<int64_t>(axis)));
 }
 
 Dims broadcast_dims(const Context& c, const Dims& a, const Dims& b) {
   Dims out(std::max(a.size(), b.size()), 1);
   for (size_t k = 0; k < out.size(); ++k) {
     const int64_t x = k < a.size() ? a[a.size() - 1 - k] : 1, y = k < b.size() ? b[b.size() - 1 - k] : 1;
-    if (x != y && x != 1 && y != 1) c.bad("the shapes ", dims_text(a), " and ", dims_text(b), " do not broadcast");
+    if (x != y && x != 1 && y != 1)
+      c.bad("the shapes ", dims_text(a), " and ", dims_text(b), " do not broadcast");
     out[out.size() - 1 - k] = x == 1 ? y : x;
   }
   return out;

@@ -7,9 +7,9 @@
 namespace ferrite::from_torch {
 
 // Dtypes.
-int category(DType dtype);               ///< none 0, bool 1, integer 2, float 3, complex 4
-DType promote(DType a, DType b);         ///< PyTorch's promotion of two dtypes; none is neutral
-DType float_of(DType dtype);             ///< itself if a float, else f32
+int category(DType dtype);        ///< none 0, bool 1, integer 2, float 3, complex 4
+DType promote(DType a, DType b);  ///< PyTorch's promotion of two dtypes; none is neutral
+DType float_of(DType dtype);      ///< itself if a float, else f32
 /// f32 for the floats below it, in which PyTorch accumulates; itself otherwise.
 DType accumulated(DType dtype);
 
@@ -38,7 +38,7 @@ Value along(Context& c, Value vector, size_t axis, size_t rank);
 Value counting(Context& c, DType dtype, const Dims& shape, size_t axis);
 
 Dims broadcast_dims(const Context& c, const Dims& a, const Dims& b);  ///< FE-I52 if there are none
-Dims dim_range(size_t first, size_t last);                           ///< [first, last)
+Dims dim_range(size_t first, size_t last);                            ///< [first, last)
 Dims inverse(const Dims& perm);
 int64_t product(const Dims& dims);
 std::string dims_text(const Dims& dims);  ///< "[2,3]"

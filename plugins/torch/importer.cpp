@@ -13,7 +13,8 @@ TorchModel::TorchModel(Program program) : program_(std::move(program)) { check(p
 std::vector<Port> TorchModel::ports(const std::vector<ProgramPort>& ports) {
   std::vector<Port> made;
   for (const auto& port : ports)
-    made.push_back({port.name, port.type.dtype, true, port.type.dims, std::vector<std::string>(port.type.rank())});
+    made.push_back(
+        {port.name, port.type.dtype, true, port.type.dims, std::vector<std::string>(port.type.rank())});
   return made;
 }
 
@@ -22,7 +23,8 @@ std::vector<Value> TorchModel::add_inputs(Graph& graph, std::span<const TensorTy
     fail("FE-I51", "the program has ", counted(program_.inputs.size(), "input"), ", and the types of ",
          input_types.size(), " were given");
   std::vector<Value> inputs;
-  for (size_t k = 0; k < input_types.size(); ++k) inputs.push_back(graph.input(program_.inputs[k].name, input_types[k]));
+  for (size_t k = 0; k < input_types.size(); ++k)
+    inputs.push_back(graph.input(program_.inputs[k].name, input_types[k]));
   return inputs;
 }
 
@@ -31,7 +33,8 @@ void TorchModel::build_with(Graph& graph, std::span<const TensorType> input_type
   for (size_t k = 0; k < outputs.size(); ++k) graph.output(program_.outputs[k].name, outputs[k]);
 }
 
-std::string TorchModel::unsupported(Graph& graph, std::span<const TensorType> input_types, const PluginOps& plugins) {
+std::string TorchModel::unsupported(Graph& graph, std::span<const TensorType> input_types,
+                                    const PluginOps& plugins) {
   return unsupported_nodes(graph, program_, plugins, add_inputs(graph, input_types));
 }
 

@@ -23,7 +23,8 @@ class TorchModel : public Model {
     build_with(graph, input_types, PluginOps(nullptr));
   }
   void build_with(Graph& graph, std::span<const TensorType> input_types, const PluginOps& plugins) override;
-  std::string unsupported(Graph& graph, std::span<const TensorType> input_types, const PluginOps& plugins) override;
+  std::string unsupported(Graph& graph, std::span<const TensorType> input_types,
+                          const PluginOps& plugins) override;
 
  private:
   static std::vector<Port> ports(const std::vector<ProgramPort>& ports);

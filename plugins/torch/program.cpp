@@ -21,7 +21,8 @@ void check_names(const std::vector<ProgramPort>& ports, std::string_view what) {
   std::set<std::string_view> names;
   for (const auto& port : ports)
     if (port.name.empty() || !names.insert(port.name).second)
-      fail("FE-I51", "the name '", port.name, "' of an ", what, " is empty or stands twice; make the program again");
+      fail("FE-I51", "the name '", port.name, "' of an ", what,
+           " is empty or stands twice; make the program again");
 }
 
 }  // namespace
@@ -32,12 +33,23 @@ DType dtype_of(std::string_view name) {
     std::string_view name;
     DType dtype;
   };
-  static constexpr Entry entries[] = {
-      {"float32", f32},   {"float64", f64},      {"float16", f16},         {"bfloat16", bf16},
-      {"int64", i64},     {"int32", i32},        {"int16", i16},           {"int8", i8},
-      {"uint8", u8},      {"uint16", u16},       {"uint32", u32},          {"uint64", u64},
-      {"bool", boolean},  {"float8_e4m3fn", f8e4m3}, {"float8_e5m2", f8e5m2}, {"float8_e4m3fnuz", f8e4m3fnuz},
-      {"float8_e5m2fnuz", f8e5m2fnuz}};
+  static constexpr Entry entries[] = {{"float32", f32},
+                                      {"float64", f64},
+                                      {"float16", f16},
+                                      {"bfloat16", bf16},
+                                      {"int64", i64},
+                                      {"int32", i32},
+                                      {"int16", i16},
+                                      {"int8", i8},
+                                      {"uint8", u8},
+                                      {"uint16", u16},
+                                      {"uint32", u32},
+                                      {"uint64", u64},
+                                      {"bool", boolean},
+                                      {"float8_e4m3fn", f8e4m3},
+                                      {"float8_e5m2", f8e5m2},
+                                      {"float8_e4m3fnuz", f8e4m3fnuz},
+                                      {"float8_e5m2fnuz", f8e5m2fnuz}};
   for (const auto& entry : entries)
     if (entry.name == name) return entry.dtype;
   return DType::none;
@@ -54,7 +66,8 @@ void check(const Program& program) {
   }
   for (const auto& output : program.outputs)
     if (output.value >= defined)
-      fail("FE-I51", "output '", output.name, "' is value ", output.value, " of ", defined, "; make the program again");
+      fail("FE-I51", "output '", output.name, "' is value ", output.value, " of ", defined,
+           "; make the program again");
 }
 
 }  // namespace ferrite::from_torch

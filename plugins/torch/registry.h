@@ -18,7 +18,8 @@ struct OpEntry {
   std::string_view target;      ///< "aten.add.Tensor"
   std::string_view parameters;  ///< "self other alpha"
   void (*handler)(Context&);
-  const char* standard = nullptr;  ///< for handlers of several overloads: the operator that the overload becomes
+  const char* standard =
+      nullptr;  ///< for handlers of several overloads: the operator that the overload becomes
 };
 
 // One table per file.

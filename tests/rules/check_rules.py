@@ -71,7 +71,8 @@ VENDORS = [
     ({"intel", "levelzero", "level zero", "ze loader", "spirv", "opencl", "sycl", "oneapi", "pocl"}, INTEL),
     ({"onednn", "dnnl", "mkl", "openblas", "blis", "sleef", "libmvec"}, ("plugins/onednn/", "plugins/blas/")),
 ]  # fmt: skip
-VENDOR_FREE_TO_USE = ("tests/", "bench/", "docs/", "README.md", "dev", "backends/CMakeLists.txt",
+# The package for Python names devices as PyTorch does.
+VENDOR_FREE_TO_USE = ("tests/", "bench/", "docs/", "python/ferrite/", "README.md", "dev", "backends/CMakeLists.txt",
                       "plugins/CMakeLists.txt")  # fmt: skip
 # Names of architectures. In C and C++ prose may have one as an example, as help and comments say what a target may be.
 ARCHITECTURES = [

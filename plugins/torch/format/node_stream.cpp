@@ -47,7 +47,8 @@ TensorType type(const Json& list, size_t first) {
 }
 
 size_t value_number(const Json& value) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() >= most_values) damaged("the number of a value is wrong");
+  if (!value.is_number_unsigned() || value.get<uint64_t>() >= most_values)
+    damaged("the number of a value is wrong");
   return value.get<size_t>();
 }
 
@@ -107,21 +108,26 @@ ProgramNode node(const Json& json) {
 }  // namespace
 
 Program read_node_stream(Bytes bytes) {
-  const Json json = Json::parse(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), nullptr, false);
+  const Json json = Json::parse(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+                                nullptr, false);
   if (json.is_discarded()) damaged("it is no JSON");
   if (!json.is_object() || !json.contains("aten") || json["aten"] != 1)
-    fail("FE-I51", "the file is no node stream of version 1; make it with the version of the package ferrite that belongs "
+    fail("FE-I51",
+         "the file is no node stream of version 1; make it with the version of the package ferrite that "
+         "belongs "
          "to this library");
   Program program;
   for (const auto* key : {"inputs", "nodes", "outputs"})
     if (!json.contains(key) || !json[key].is_array()) damaged(std::string("it has no list '") + key + "'");
-  for (const auto& input : json["inputs"]) program.inputs.push_back({text(item(input, 0, "an input"), "a name"), type(input, 1)});
+  for (const auto& input : json["inputs"])
+    program.inputs.push_back({text(item(input, 0, "an input"), "a name"), type(input, 1)});
   for (const auto& one : json["nodes"]) program.nodes.push_back(node(one));
   std::vector<std::optional<TensorType>> types;
   for (const auto& input : program.inputs) types.emplace_back(input.type);
   for (const auto& one : program.nodes) types.insert(types.end(), one.results.begin(), one.results.end());
   for (const auto& output : json["outputs"]) {
-    ProgramPort port{text(item(output, 0, "an output"), "a name"), {}, value_number(item(output, 1, "an output"))};
+    ProgramPort port{
+        text(item(output, 0, "an output"), "a name"), {}, value_number(item(output, 1, "an output"))};
     if (port.value >= types.size() || !types[port.value]) damaged("an output is no tensor of the program");
     port.type = *types[port.value];
     program.outputs.push_back(std::move(port));

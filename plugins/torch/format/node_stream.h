@@ -7,9 +7,9 @@
 //               [{"v": 0}, 1.5], {"alpha": 2}, [["float32", [2, 3]]]], ...],
 //    "outputs": [["y", 7], ...]}
 //
-// A node is a list of its overload, name, place in the model's source, arguments, keyword arguments and the types of
-// its results (null: no tensor). Values are numbered: inputs first, then the results of each node. An argument is a
-// number, bool, string, null or list, or an object: {"v": number of a value}, {"d": dtype},
+// A node is a list of its overload, name, place in the model's source, arguments, keyword arguments and the
+// types of its results (null: no tensor). Values are numbered: inputs first, then the results of each node.
+// An argument is a number, bool, string, null or list, or an object: {"v": number of a value}, {"d": dtype},
 // {"f": "inf", "-inf" or "nan"}.
 #pragma once
 

@@ -16,6 +16,10 @@ void in_result_type(Context& c) { c.give(unary(c, c.entry.standard, c.operand("s
 void as_given(Context& c) { c.give(unary(c, c.entry.standard, c.tensor("self"))); }
 
 void identity(Context& c) { c.give(cast_to(c, c.tensor("self"), c.result().dtype)); }
+void identity_prim(Context& c) { c.give(cast_to(c, c.tensor("a"), c.result().dtype)); }
+void log10(Context& c) {
+  c.give(binary(c, "mul", unary(c, "log", c.operand("self", c.result().dtype)), 0.43429448190325182765));
+}
 /// Rounding functions leave integers as they are.
 void rounding(Context& c) {
   const Value x = c.tensor("self");
@@ -61,7 +65,8 @@ void is_infinite_one_side(Context& c) {
 void sign_bit(Context& c) {
   const Value x = c.tensor("self");
   const int bits = bits_of(x.dtype());
-  if (x.dtype() == boolean || class_of(x.dtype()) == FE_CLASS_UINT) return c.give(full(c, {boolean, x.dims()}, 0));
+  if (x.dtype() == boolean || class_of(x.dtype()) == FE_CLASS_UINT)
+    return c.give(full(c, {boolean, x.dims()}, 0));
   if (!is_float(x.dtype())) return c.give(binary(c, "lt", x, 0));
   const DType raw = bits == 64 ? i64 : bits == 32 ? i32 : bits == 16 ? i16 : i8;
   c.give(binary(c, "lt", c.make("bitcast", {x}, attr("dtype", raw)), 0));
@@ -69,12 +74,15 @@ void sign_bit(Context& c) {
 
 // Activation functions.
 
-void gelu(Context& c) { c.give(c.make("gelu", {c.tensor("self")}, attr("approximate", c.text("approximate", "none")))); }
+void gelu(Context& c) {
+  c.give(c.make("gelu", {c.tensor("self")}, attr("approximate", c.text("approximate", "none"))));
+}
 void elu(Context& c) {
   const double alpha = c.number("alpha", 1), scale = c.number("scale", 1), input = c.number("input_scale", 1);
   const Value x = c.tensor("self");
   if (input == 1 && scale == 1) return c.give(c.make("elu", {x}, attr("alpha", alpha)));
-  const Value low = binary(c, "mul", unary(c, "expm1", input == 1 ? x : binary(c, "mul", x, input)), alpha * scale);
+  const Value low =
+      binary(c, "mul", unary(c, "expm1", input == 1 ? x : binary(c, "mul", x, input)), alpha * scale);
   c.give(select(c, binary(c, "gt", x, 0), binary(c, "mul", x, scale), low));
 }
 void leaky_relu(Context& c) {
@@ -147,7 +155,9 @@ void rsub(Context& c) {
   if (c.has("alpha") && c.number("alpha") != 1) self = binary(c, "mul", self, c.operand("alpha", dtype));
   c.give(binary(c, "sub", c.operand("other", dtype), self));
 }
-void mul(Context& c) { c.give(pair(c, c.result().dtype == boolean ? "logical_and" : "mul", c.result().dtype)); }
+void mul(Context& c) {
+  c.give(pair(c, c.result().dtype == boolean ? "logical_and" : "mul", c.result().dtype));
+}
 
 /// The quotient, rounded as `mode` says.
 Value divided(Context& c, Value a, Value b, std::string_view mode) {
@@ -204,7 +214,8 @@ void hypot(Context& c) {
   const Value a = unary(c, "abs", c.operand("self", dtype)), b = unary(c, "abs", c.operand("other", dtype));
   const Value high = binary(c, "maximum", a, b), low = binary(c, "minimum", a, b);
   const Value ratio = binary(c, "div", low, high);
-  const Value length = binary(c, "mul", high, unary(c, "sqrt", binary(c, "add", binary(c, "mul", ratio, ratio), 1)));
+  const Value length =
+      binary(c, "mul", high, unary(c, "sqrt", binary(c, "add", binary(c, "mul", ratio, ratio), 1)));
   const Value plain = c.make("logical_or", {binary(c, "eq", high, 0), unary(c, "isinf", high)});
   c.give(select(c, plain, high, length));
 }
@@ -223,7 +234,8 @@ void log_add_exp(Context& c) {
 void xlogy(Context& c) {
   const DType dtype = c.result().dtype;
   const Value a = c.operand("self", dtype), b = c.operand("other", dtype);
-  const Value zero = select(c, binary(c, "eq", a, 0), number_like(c, a, 0), binary(c, "mul", a, unary(c, "log", b)));
+  const Value zero =
+      select(c, binary(c, "eq", a, 0), number_like(c, a, 0), binary(c, "mul", a, unary(c, "log", b)));
   c.give(select(c, unary(c, "isnan", b), b, zero));
 }
 
@@ -262,11 +274,12 @@ void lerp(Context& c) {
 void add_product(Context& c) {
   const DType dtype = c.result().dtype;
   Value product = binary(c, c.entry.standard, c.operand("tensor1", dtype), c.operand("tensor2", dtype));
-  if (c.has("value") && c.number("value") != 1) product = binary(c, "mul", product, c.operand("value", dtype));
+  if (c.has("value") && c.number("value") != 1)
+    product = binary(c, "mul", product, c.operand("value", dtype));
   c.give(binary(c, "add", c.operand("self", dtype), product));
 }
 void fma(Context& c) {
-  c.give(binary(c, "add", binary(c, "mul", c.tensor("self"), c.tensor("b")), c.tensor("c")));
+  c.give(binary(c, "add", binary(c, "mul", c.tensor("a"), c.tensor("b")), c.tensor("c")));
 }
 void masked_fill(Context& c) {
   const DType dtype = c.result().dtype;
@@ -282,12 +295,13 @@ void nan_to_num(Context& c) {
   Value x = c.tensor("self");
   if (!is_float(x.dtype())) return c.give(x);
   const double inf = std::numeric_limits<double>::infinity();
-  const double most = x.dtype() == f64 ? std::numeric_limits<double>::max()
+  const double most = x.dtype() == f64   ? std::numeric_limits<double>::max()
                       : x.dtype() == f32 ? static_cast<double>(std::numeric_limits<float>::max())
                       : x.dtype() == f16 ? 65504.0
                                          : 3.3895313892515355e38;
   const Value nan = number_like(c, x, c.number("nan", 0));
-  const Value high = number_like(c, x, c.number("posinf", most)), low = number_like(c, x, c.number("neginf", -most));
+  const Value high = number_like(c, x, c.number("posinf", most)),
+              low = number_like(c, x, c.number("neginf", -most));
   const Value finite = select(c, binary(c, "eq", x, inf), high, select(c, binary(c, "eq", x, -inf), low, x));
   c.give(select(c, unary(c, "isnan", x), nan, finite));
 }
@@ -311,15 +325,19 @@ void gelu_backward(Context& c) {
   if (c.text("approximate", "none") == "tanh") {
     const double beta = std::sqrt(2.0) * (2 / std::sqrt(3.14159265358979323846)) * 0.5, kappa = 0.044715;
     const Value square = binary(c, "mul", x, x);
-    const Value inner = binary(c, "mul", binary(c, "add", x, binary(c, "mul", binary(c, "mul", square, x), kappa)), beta);
+    const Value inner =
+        binary(c, "mul", binary(c, "add", x, binary(c, "mul", binary(c, "mul", square, x), kappa)), beta);
     const Value tanh = unary(c, "tanh", inner);
     const Value left = binary(c, "mul", binary(c, "add", tanh, 1), 0.5);
     const Value derivative = binary(c, "mul", binary(c, "add", binary(c, "mul", square, 3 * kappa), 1), beta);
     const Value bend = binary(c, "sub", number_like(c, x, 1), binary(c, "mul", tanh, tanh));
-    slope = binary(c, "add", left, binary(c, "mul", binary(c, "mul", binary(c, "mul", x, 0.5), bend), derivative));
+    slope = binary(c, "add", left,
+                   binary(c, "mul", binary(c, "mul", binary(c, "mul", x, 0.5), bend), derivative));
   } else {
-    const Value cdf = binary(c, "mul", binary(c, "add", unary(c, "erf", binary(c, "mul", x, std::sqrt(0.5))), 1), 0.5);
-    const Value pdf = binary(c, "mul", unary(c, "exp", binary(c, "mul", binary(c, "mul", x, x), -0.5)), 0.3989422804014327);
+    const Value cdf =
+        binary(c, "mul", binary(c, "add", unary(c, "erf", binary(c, "mul", x, std::sqrt(0.5))), 1), 0.5);
+    const Value pdf =
+        binary(c, "mul", unary(c, "exp", binary(c, "mul", binary(c, "mul", x, x), -0.5)), 0.3989422804014327);
     slope = binary(c, "add", cdf, binary(c, "mul", x, pdf));
   }
   c.give(cast_to(c, binary(c, "mul", cast_to(c, g, wide), slope), g.dtype()));
@@ -354,6 +372,7 @@ constexpr OpEntry entries[] = {
     {"aten.floor.default", one, rounding, "floor"},
     {"aten.log.default", one, in_result_type, "log"},
     {"aten.log1p.default", one, in_result_type, "log1p"},
+    {"aten.log10.default", one, log10},
     {"aten.log2.default", one, in_result_type, "log2"},
     {"aten.neg.default", one, as_given, "neg"},
     {"aten.reciprocal.default", one, in_result_type, "reciprocal"},
@@ -475,7 +494,7 @@ constexpr OpEntry entries[] = {
     {"aten.addcdiv.default", "self tensor1 tensor2 value", add_product, "div"},
     {"aten.masked_fill.Scalar", "self mask value", masked_fill},
     {"aten.masked_fill.Tensor", "self mask value", masked_fill},
-    {"prims.fma.default", "self b c", fma},
+    {"prims.fma.default", "a b c", fma},
 
     {"aten.alias.default", one, identity},
     {"aten.detach.default", one, identity},
@@ -483,10 +502,10 @@ constexpr OpEntry entries[] = {
     {"aten.contiguous.default", "self ~memory_format", identity},
     {"aten.lift_fresh_copy.default", one, identity},
     {"aten.lift_fresh.default", one, identity},
-    {"aten._to_copy.default", "self ~dtype ~layout ~device ~pin_memory ~non_blocking ~memory_format", identity},
-    {"prims.convert_element_type.default", "self ~dtype", identity},
-    {"prims.device_put.default", "self ~device ~non_blocking", identity},
-    {"prims.inductor_force_stride_order.default", "self ~stride", identity},
+    {"aten._to_copy.default", "self ~dtype ~layout ~device ~pin_memory ~non_blocking ~memory_format",
+     identity},
+    {"prims.convert_element_type.default", "a ~dtype", identity_prim},
+    {"prims.device_put.default", "a ~device ~non_blocking", identity_prim},
     {"aten.copy.default", "self src non_blocking", copy},
 };
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ferrite import _bridge
 from ferrite._errors import Error
@@ -51,8 +52,6 @@ def compile_graph(module: fx.GraphModule, options: Options, kind: str) -> Callab
 class _SizedGraph:
     """A graph with symbolic sizes. Any thread may call it."""
 
-    _boxed_call = True
-
     def __init__(self, module: fx.GraphModule, placeholders: list[fx.Node], options: Options, kind: str) -> None:
         self._module = module
         self._placeholders = placeholders
@@ -60,6 +59,7 @@ class _SizedGraph:
         self._kind = kind
         self._programs: dict[tuple[Any, ...], Callable[[list[Any]], Sequence[Any]]] = {}
         self._lock = threading.Lock()
+        self._boxed_call = True
 
     def __call__(self, arguments: list[Any]) -> Sequence[Any]:
         key = tuple(
@@ -194,7 +194,8 @@ class _Compiler:
                 sources[node] = position
                 position += 1
             elif node.op == "get_attr":
-                sources[node] = operator.attrgetter(node.target)(self.module).detach()
+                with unset_fake_temporarily():
+                    sources[node] = operator.attrgetter(node.target)(self.module).detach()
         return sources
 
     def _whole(self, segment: Segment, model: Any) -> Callable[[list[Any]], Sequence[Any]]:
@@ -305,10 +306,9 @@ class _Segment:
 class _Boxed:
     """A function of one list, as AOTAutograd calls it."""
 
-    _boxed_call = True
-
     def __init__(self, run: Callable[[list[Any]], Sequence[Any]]) -> None:
         self._run = run
+        self._boxed_call = True  # of the object, not of the class: wrappers copy the object's attributes
 
     def __call__(self, arguments: list[Any]) -> Sequence[Any]:
         return self._run(arguments)

@@ -29,6 +29,13 @@ def partition(graph: fx.Graph, unsupported: Mapping[fx.Node, str]) -> list[Part]
     segments: dict[int, list[fx.Node]] = {}
     others: dict[int, list[fx.Node]] = {}
     random_level = -1  # random numbers are drawn in the order of the model
+
+    def is_outside(node: fx.Node) -> bool:
+        """Whether no segment computes it."""
+        if node.target is operator.getitem:
+            node = node.all_input_nodes[0]
+        return node in unsupported or node.op in ("placeholder", "get_attr")
+
     for node in graph.nodes:
         if node.op == "output":
             continue
@@ -49,11 +56,7 @@ def partition(graph: fx.Graph, unsupported: Mapping[fx.Node, str]) -> list[Part]
                 level[node] = random_level = max(random_level, level[node])
             others.setdefault(level[node], []).append(node)
         else:
-            outside = [other for other in used if other in unsupported or other.op in ("placeholder", "get_attr")]
-            level[node] = max(
-                max((level[other] + 1 for other in outside), default=0),
-                max((level[other] for other in used), default=0),
-            )
+            level[node] = max((level[other] + is_outside(other) for other in used), default=0)
             segments.setdefault(level[node], []).append(node)
     parts: list[Part] = []
     for number in range(-1, max([*segments, *others, -1]) + 1):

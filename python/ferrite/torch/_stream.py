@@ -92,6 +92,14 @@ def memory_order(dims: Sequence[int], strides: Sequence[int]) -> list[int] | Non
     return result
 
 
+# These read a tensor's memory by addresses; a program has values, and their strides are the compiler's choice.
+_strided = (
+    torch.ops.aten.as_strided.default,
+    torch.ops.aten.as_strided_copy.default,
+    torch.ops.aten.as_strided_scatter.default,
+)
+
+
 def why_not(node: fx.Node) -> str | None:
     """The reason why a node cannot be written at all; None if it can."""
     if node.target is operator.getitem:
@@ -109,6 +117,10 @@ def why_not(node: fx.Node) -> str | None:
                 return f"a tensor of dtype {str(tensor.dtype).removeprefix('torch.')}"
             if tensor.device.type == "meta":
                 return "a tensor of the device meta"
+    if node.target in _strided:
+        tensor = node.args[0].meta["val"]
+        if not tensor.is_contiguous() or tensor.storage_offset() != 0:
+            return "it addresses the memory of a tensor that is not stored row by row"
     return None
 
 

@@ -27,6 +27,8 @@ from torch.testing._internal.common_methods_invocations import op_db  # noqa: E4
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "int64": torch.int64, "bool": torch.bool}
 # What these give is not determined by their inputs.
 UNDETERMINED = {"empty", "empty_like", "new_empty", "empty_permuted", "empty_strided", "new_empty_strided"}
+# Among equal elements these may choose any.
+UNORDERED = {"topk", "kthvalue", "msort", "argsort", "sort", "median", "nanmedian", "mode"}
 RANDOM = {"bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "rand_like", "randint",
           "randint_like", "randn", "randn_like", "uniform", "nn.functional.dropout", "nn.functional.dropout2d",
           "nn.functional.dropout3d", "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout",
@@ -106,7 +108,7 @@ def outcome(op, sample, dtype, backward):
             own = torch.autograd.grad([t.sum() for t in leaves(actual) if t.requires_grad], again, allow_unused=True)
     except Exception as error:
         text = str(error).strip().splitlines()
-        return "wrong", f"raises {type(error).__name__}: {text[0][:200] if text else ''}"
+        return "wrong", f"raises {type(error).__name__}: {' '.join(text)[:300]}"
     finally:
         _compile.listeners.pop()
     if op.name not in UNDETERMINED:
@@ -114,7 +116,7 @@ def outcome(op, sample, dtype, backward):
         if len(a) != len(e):
             return "wrong", f"{len(a)} results for {len(e)}"
         for k, (x, y) in enumerate(zip(a, e)):
-            if reason := close(x, y, dtype):
+            if (reason := close(x, y, dtype)) and not (k == 1 and op.name in UNORDERED):
                 return "wrong", f"result {k}: {reason}"
         for k, (x, y) in enumerate(zip(own, gradients)):
             if (x is None) != (y is None) and not (y is None and x.abs().max() == 0) and not (x is None and y.abs().max() == 0):
