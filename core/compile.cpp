@@ -99,7 +99,7 @@ class Steps {
   runtime::Devices devices_;
   std::vector<select::Region> regions_;
   select::CandidateBlocklist blocklist_;
-  tune::Decisions decisions_;
+  select::Decisions decisions_;
   runtime::TargetNumbers target_;
   std::optional<plugin::CostModels> costs_;
 
@@ -238,8 +238,9 @@ Result<void> Steps::open_target() {
   if (devices_.empty()) {
     FE_TRY(devices_, open_devices());
   }
-  FE_TRY(decisions_,
-         tune::Decisions::open(options_.tune, [&] { return tune::contexts(devices_, options_.threads); }));
+  FE_TRY(decisions_, select::Decisions::open(options_.tune, [&] {
+           return select::decision_contexts(devices_, options_.threads);
+         }));
   // The lock records the numbers that decide fusion, so that every replay forms the same groups.
   decisions_.lock_numbers(devices_);
   target_ = runtime::numbers_of(devices_);
@@ -335,7 +336,7 @@ Result<void> Steps::finish_schedule() {
 }
 
 Result<void> Steps::build() {
-  // What nobody could hold is refused before anything is run, be it to measure it.
+  // Refuse a program that cannot fit in memory before any of its kernels runs, even for a measurement.
   if (made_.schedule) FE_CHECK(schedule::check_held(*made_.schedule, held_memory()));
   // A single kernel compiles like a schedule without groups.
   schedule::Schedule no_groups;

@@ -27,7 +27,7 @@
 
 namespace ferrite::core {
 
-Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline) {
+Result<std::unique_ptr<Session>> Session::open(const config::Pipeline& pipeline) {
   std::unique_ptr<Session> session(new Session());
   session->pipeline_ = pipeline;
   FE_TRY(session->metrics_, observe::Metrics::from_environment());
@@ -57,9 +57,9 @@ Result<std::unique_ptr<Session>> Session::open(const plugin::Pipeline& pipeline)
   FE_CHECK(observe::check_sinks(session->registry_->metric_sinks()));
   FE_CHECK(session->registry_->settle_aliases());
   FE_CHECK(session->registry_->compile_rules());
-  FE_CHECK(plugin::apply_pass_settings(pipeline, session->registry_->passes()));
+  FE_CHECK(config::apply_pass_settings(pipeline, session->registry_->passes()));
   FE_CHECK(validate::validate_rules(
-      *session->registry_, pipeline.validate_rules.value_or(plugin::RuleValidation::on),
+      *session->registry_, pipeline.validate_rules.value_or(config::RuleValidation::on),
       plugin::installed_files().plugin_folder, cache::user_folder("validated-rules"), pipeline.options));
   return session;
 }

@@ -26,14 +26,14 @@ class Session {
  public:
   /// Rules that are not built in are validated when they are first loaded (driver/validate/verdicts.h).
   /// FE-C09 where FERRITE_METRICS names an unknown table.
-  static Result<std::unique_ptr<Session>> open(const plugin::Pipeline& pipeline);
+  static Result<std::unique_ptr<Session>> open(const config::Pipeline& pipeline);
   const plugin::Registry& registry() const { return *registry_; }
-  const plugin::Pipeline& pipeline() const { return pipeline_; }
+  const config::Pipeline& pipeline() const { return pipeline_; }
   const observe::Metrics& metrics() const { return metrics_; }
 
  private:
   Session() = default;
-  plugin::Pipeline pipeline_;
+  config::Pipeline pipeline_;
   observe::Metrics metrics_;
   std::unique_ptr<fe_host> host_;
   std::unique_ptr<plugin::Registry> registry_;

@@ -88,8 +88,8 @@ std::string reshaped_attention(const Masking& masking) {
 }
 
 /// Keras computes the scores as keys by queries, takes the softmax along the keys, and transposes it.
-constexpr const char* turned_attention = R"(
-rule passes.recognise_attention.turned at post_grad_post {
+constexpr const char* transposed_attention = R"(
+rule passes.recognise_attention.transposed at post_grad_post {
   match {
     %s = matmul(%k, %q) once
     %t = mul(%s, %m) once | div(%s, %d) once | %s
@@ -134,8 +134,8 @@ class Rotary {
     return head(of_part ? "part" : "") + part(of_part) + split +
            "    %low = " + (of_part ? "" : "%first | ") + low +
            "\n    %high = " + (of_part ? "" : "%second | ") + high + R"(
-    %turned = neg(%high) | add(neg(%high), 0)
-    %rotated = concat(%turned, %low) {axis = rank(%x) - 1} once
+    %negated = neg(%high) | add(neg(%high), 0)
+    %rotated = concat(%negated, %low) {axis = rank(%x) - 1} once
     %r = add(mul(%x, %cos) once, mul(%rotated, %sin) once)
   }
   where { rank(%x) == )" +
@@ -160,9 +160,9 @@ class Rotary {
            "    %a = " + slice(x, of_part ? "$start" : "0", "$half", "2") +
            "\n    %b = " + slice(x, of_part ? "$start + 1" : "1", "$half", "2") + (of_part ? "" : pairs()) +
            R"(
-    %turned = neg(%b) | add(neg(%b), 0))" +
-           (of_part ? "\n    %low = reshape(%turned)\n    %high = reshape(%a)\n"
-                    : " | neg(reshape(%pb)) | neg(%pb)\n    %low = reshape(%turned) | %turned\n    %high = "
+    %negated = neg(%b) | add(neg(%b), 0))" +
+           (of_part ? "\n    %low = reshape(%negated)\n    %high = reshape(%a)\n"
+                    : " | neg(reshape(%pb)) | neg(%pb)\n    %low = reshape(%negated) | %negated\n    %high = "
                       "reshape(%a) | %pa\n") +
            R"(    %pairs = concat(%low, %high) {axis = rank(%x)} once
     %rotated = reshape(%pairs) once
@@ -271,7 +271,7 @@ RuleSet recognise_attention() {
     for (size_t rank : {4, 3}) text += plain_attention(masking, rank);
     text += reshaped_attention(masking);
   }
-  text += turned_attention;
+  text += transposed_attention;
   for (size_t rank : {4, 3}) {
     const Rotary rotary(rank);
     text += rotary.halves(false) + rotary.halves(true) + rotary.two_halves() + rotary.interleaved(false) +

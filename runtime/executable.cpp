@@ -48,16 +48,16 @@ uint32_t Executable::add_persistent(uint32_t device, int64_t bytes) {
 
 void Executable::plan_init() {
   constexpr size_t nowhere = SIZE_MAX;
-  const auto each_place = [](std::vector<Launch>& launches, auto&& look) {
+  const auto each_slot = [](std::vector<Launch>& launches, auto&& look) {
     for (size_t number = 0; number < launches.size(); ++number)
-      for (auto& place : launches[number].arguments)
-        if (place.kind == BufferSlot::Kind::persistent) look(place, number);
+      for (auto& slot : launches[number].arguments)
+        if (slot.kind == BufferSlot::Kind::persistent) look(slot, number);
   };
   // Keep the blocks that runs read, and renumber them.
   std::vector<size_t> kept(persistent_.size(), nowhere);
-  each_place(steps, [&](const BufferSlot& place, size_t) { kept[place.number] = 0; });
-  for (const auto& place : output_slots)
-    if (place.kind == BufferSlot::Kind::persistent) kept[place.number] = 0;
+  each_slot(steps, [&](const BufferSlot& slot, size_t) { kept[slot.number] = 0; });
+  for (const auto& slot : output_slots)
+    if (slot.kind == BufferSlot::Kind::persistent) kept[slot.number] = 0;
   std::vector<Persistent> blocks;
   for (size_t k = 0; k < kept.size(); ++k) {
     if (kept[k] == nowhere) continue;
@@ -67,33 +67,33 @@ void Executable::plan_init() {
   // Blocks used only by init live from the first to the last launch of init that touches them.
   std::vector<std::vector<runtime::Lifetime>> lifetimes(devices.size());
   std::vector<size_t> life_of(persistent_.size(), nowhere);
-  each_place(init, [&](const BufferSlot& place, size_t number) {
-    if (kept[place.number] != nowhere) return;
-    auto& lives = lifetimes[place.device];
-    if (life_of[place.number] == nowhere) {
-      life_of[place.number] = lives.size();
-      lives.push_back({persistent_[place.number].bytes, number, number});
+  each_slot(init, [&](const BufferSlot& slot, size_t number) {
+    if (kept[slot.number] != nowhere) return;
+    auto& lives = lifetimes[slot.device];
+    if (life_of[slot.number] == nowhere) {
+      life_of[slot.number] = lives.size();
+      lives.push_back({persistent_[slot.number].bytes, number, number});
     }
-    lives[life_of[place.number]].last = number;
+    lives[life_of[slot.number]].last = number;
   });
   std::vector<runtime::MemoryPlan> plans;
   for (size_t d = 0; d < devices.size(); ++d) {
     plans.push_back(runtime::plan_memory(lifetimes[d], static_cast<int64_t>(devices[d]->alignment)));
     init_arena_bytes.push_back(plans[d].bytes);
   }
-  const auto move = [&](BufferSlot& place, size_t) {
-    if (kept[place.number] != nowhere) {
-      place.number = static_cast<uint32_t>(kept[place.number]);
+  const auto move = [&](BufferSlot& slot, size_t) {
+    if (kept[slot.number] != nowhere) {
+      slot.number = static_cast<uint32_t>(kept[slot.number]);
       return;
     }
-    place.offset = plans[place.device].offsets[life_of[place.number]];
-    place.kind = BufferSlot::Kind::arena;
-    place.number = 0;
+    slot.offset = plans[slot.device].offsets[life_of[slot.number]];
+    slot.kind = BufferSlot::Kind::arena;
+    slot.number = 0;
   };
-  each_place(init, move);
-  each_place(steps, move);
-  for (auto& place : output_slots)
-    if (place.kind == BufferSlot::Kind::persistent) move(place, 0);
+  each_slot(init, move);
+  each_slot(steps, move);
+  for (auto& slot : output_slots)
+    if (slot.kind == BufferSlot::Kind::persistent) move(slot, 0);
   persistent_ = std::move(blocks);
 }
 
@@ -207,19 +207,19 @@ Result<void> Executable::load_code(std::span<const std::string> blobs) {
   return loaded;
 }
 
-uint32_t Executable::memory_of(const BufferSlot& place) const {
-  switch (place.kind) {
+uint32_t Executable::memory_of(const BufferSlot& slot) const {
+  switch (slot.kind) {
     case BufferSlot::Kind::constant: return host;
     case BufferSlot::Kind::input:
     case BufferSlot::Kind::output: return memory_of_ports();
-    default: return memory_of(place.device);
+    default: return memory_of(slot.device);
   }
 }
 
-bool Executable::host_reaches(const BufferSlot& place) const { return memory_of(place) == host; }
+bool Executable::host_reaches(const BufferSlot& slot) const { return memory_of(slot) == host; }
 
-bool Executable::device_reaches(uint32_t device, const BufferSlot& place) const {
-  return memory_of(place) == memory_of(device);
+bool Executable::device_reaches(uint32_t device, const BufferSlot& slot) const {
+  return memory_of(slot) == memory_of(device);
 }
 
 Result<void> Executable::check(const Launch& launch) const {
@@ -228,12 +228,12 @@ Result<void> Executable::check(const Launch& launch) const {
   };
   const auto& given = launch.arguments;
   // A package is untrusted: check alignment, reachability and size of every argument before any launch.
-  for (const BufferSlot& place : given)
-    if (place.kind == BufferSlot::Kind::arena &&
-        static_cast<uint64_t>(place.offset) %
-                std::min<uint64_t>(least_alignment, devices[place.device]->alignment) !=
+  for (const BufferSlot& slot : given)
+    if (slot.kind == BufferSlot::Kind::arena &&
+        static_cast<uint64_t>(slot.offset) %
+                std::min<uint64_t>(least_alignment, devices[slot.device]->alignment) !=
             0)
-      return refuse(fmt::format("an argument lies at {}, where no buffer can begin", place.offset));
+      return refuse(fmt::format("an argument lies at {}, where no buffer can begin", slot.offset));
   if (launch.copy != no_copy) {
     const bool from_host = launch.copy == FE_COPY_TO_DEVICE, to_host = launch.copy == FE_COPY_TO_HOST;
     const bool of_peers = launch.copy == FE_COPY_PEER;
@@ -251,8 +251,8 @@ Result<void> Executable::check(const Launch& launch) const {
   }
   if (launch.call.function) return {};
   const auto& kernel = kernels[launch.kernel];
-  for (const BufferSlot& place : given)
-    if (!device_reaches(kernel.device, place))
+  for (const BufferSlot& slot : given)
+    if (!device_reaches(kernel.device, slot))
       return refuse("an argument of the kernel lies in memory that its device does not reach");
   const auto& wanted = kernel.arguments;
   if (wanted.empty()) return {};
@@ -273,10 +273,10 @@ Result<void> Executable::check_launches() const {
   for (const auto* list : {&init, &steps})
     for (const auto& launch : *list) FE_CHECK(check(launch));
   for (size_t k = 0; k < output_slots.size(); ++k) {
-    const auto& place = output_slots[k];
-    if ((!host_reaches(place) && memory_of(place) != memory_of_ports()) || place.bytes != outputs[k].bytes)
+    const auto& slot = output_slots[k];
+    if ((!host_reaches(slot) && memory_of(slot) != memory_of_ports()) || slot.bytes != outputs[k].bytes)
       return at(outputs[k].name, error(FE_EINVALID, "FE-P67", "{} bytes are to go into an output of {}",
-                                       place.bytes, outputs[k].bytes));
+                                       slot.bytes, outputs[k].bytes));
   }
   return {};
 }
@@ -311,10 +311,10 @@ Result<void> Executable::prepare() {
   // Release constants that only init reads.
   std::vector<bool> used(constants.size());
   for (const auto& step : steps)
-    for (const auto& place : step.arguments)
-      if (place.kind == BufferSlot::Kind::constant) used[place.number] = true;
-  for (const auto& place : output_slots)
-    if (place.kind == BufferSlot::Kind::constant) used[place.number] = true;
+    for (const auto& slot : step.arguments)
+      if (slot.kind == BufferSlot::Kind::constant) used[slot.number] = true;
+  for (const auto& slot : output_slots)
+    if (slot.kind == BufferSlot::Kind::constant) used[slot.number] = true;
   for (size_t k = 0; k < constants.size(); ++k)
     if (!used[k]) {
       std::vector<std::byte>().swap(aligned_constants_[k]);

@@ -155,16 +155,16 @@ class Executable {
   /// Call when all launches are listed. Moves persistent memory that no run reads to the arena of init, with
   /// the lifetime that init needs.
   void plan_init();
-  uint32_t home() const { return static_cast<uint32_t>(devices.size() - 1); }
+  uint32_t default_device() const { return static_cast<uint32_t>(devices.size() - 1); }
   /// Numbers of memories: the host's, and each device's own number.
   static constexpr uint32_t host = UINT32_MAX;
   /// The number of workers that share a launch on the device; each needs a workspace.
   int64_t workers_of(uint32_t device) const { return devices[device]->host_memory ? workers : 1; }
   uint32_t memory_of(uint32_t device) const { return devices[device]->host_memory ? host : device; }
-  uint32_t memory_of(const BufferSlot& place) const;
+  uint32_t memory_of(const BufferSlot& slot) const;
   uint32_t memory_of_ports() const { return ports_on_device ? memory_of(0) : host; }
   /// The device whose memory holds inputs and outputs.
-  uint32_t ports_device() const { return ports_on_device ? 0 : home(); }
+  uint32_t ports_device() const { return ports_on_device ? 0 : default_device(); }
 
   /// load_code() and then prepare(). FE-D codes, FE-P67.
   Result<void> load(std::span<const std::string> blobs);
@@ -306,10 +306,10 @@ class Executable {
   Result<bool> replay(Context& context, const Buffers& buffers) const;
   Result<void> record(Context& context, const Buffers& buffers) const;
   Result<void> record_steps(Context& context, const Buffers& buffers, void* stream) const;
-  void* address(const BufferSlot& place, const Buffers& buffers, const Context& context) const;
+  void* address(const BufferSlot& slot, const Buffers& buffers, const Context& context) const;
   /// Whether the host can access the slot's memory; device_reaches(): whether the device's code can.
-  bool host_reaches(const BufferSlot& place) const;
-  bool device_reaches(uint32_t device, const BufferSlot& place) const;
+  bool host_reaches(const BufferSlot& slot) const;
+  bool device_reaches(uint32_t device, const BufferSlot& slot) const;
   Result<void> check(const Launch& launch) const;
   Result<void> check_launches() const;
   void unload_code();

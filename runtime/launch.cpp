@@ -183,13 +183,13 @@ Result<std::string> Executable::Context::written_beside(std::byte value) const {
   return std::string();
 }
 
-void* Executable::address(const BufferSlot& place, const Buffers& buffers, const Context& context) const {
-  switch (place.kind) {
-    case BufferSlot::Kind::input: return const_cast<void*>(buffers.inputs[place.number]);
-    case BufferSlot::Kind::output: return buffers.outputs[place.number];
-    case BufferSlot::Kind::constant: return const_cast<std::byte*>(constants[place.number].data);
-    case BufferSlot::Kind::persistent: return persistent_[place.number].data;
-    case BufferSlot::Kind::arena: return static_cast<char*>(context.work_[place.device].arena) + place.offset;
+void* Executable::address(const BufferSlot& slot, const Buffers& buffers, const Context& context) const {
+  switch (slot.kind) {
+    case BufferSlot::Kind::input: return const_cast<void*>(buffers.inputs[slot.number]);
+    case BufferSlot::Kind::output: return buffers.outputs[slot.number];
+    case BufferSlot::Kind::constant: return const_cast<std::byte*>(constants[slot.number].data);
+    case BufferSlot::Kind::persistent: return persistent_[slot.number].data;
+    case BufferSlot::Kind::arena: return static_cast<char*>(context.work_[slot.device].arena) + slot.offset;
   }
   return nullptr;
 }
@@ -281,7 +281,7 @@ void Executable::abandon(Context& context) const {
 Result<void> Executable::wait_for_sources(std::span<const Launch> launches, size_t number,
                                           std::span<void* const> pointers, Context& context) const {
   const auto& step = launches[number];
-  const auto& places = step.arguments;
+  const auto& slots = step.arguments;
   const auto is_read = [&](Bytes written) {
     for (uint32_t d = 0; d < devices.size(); ++d) {
       if (step.copy != no_copy && d == step.device) continue;  // the stream already orders them
@@ -298,8 +298,8 @@ Result<void> Executable::wait_for_sources(std::span<const Launch> launches, size
     return said.empty() || said[k].written != 0;
   };
   bool waits = false;
-  for (size_t k = 0; k < places.size() && !waits; ++k)
-    waits = is_written(k) && is_read(bytes_at(pointers[k], places[k].bytes));
+  for (size_t k = 0; k < slots.size() && !waits; ++k)
+    waits = is_written(k) && is_read(bytes_at(pointers[k], slots[k].bytes));
   if (is_kernel(step) && step.workspace >= 0) {
     const auto& kernel = kernels[step.kernel];
     const auto* const arena = static_cast<const char*>(context.work_[kernel.device].arena);
@@ -338,10 +338,10 @@ Error Executable::bad_index(const Launch& launch, std::span<const int64_t> words
   std::vector<std::string> dims;
   for (const auto& checked : kernels[launch.kernel].checked_dims) {
     if (checked.size != size || checked.argument >= launch.arguments.size()) continue;
-    const auto& place = launch.arguments[checked.argument];
-    const auto* port = place.kind == BufferSlot::Kind::input    ? &inputs[place.number]
-                       : place.kind == BufferSlot::Kind::output ? &outputs[place.number]
-                                                                : nullptr;
+    const auto& slot = launch.arguments[checked.argument];
+    const auto* port = slot.kind == BufferSlot::Kind::input    ? &inputs[slot.number]
+                       : slot.kind == BufferSlot::Kind::output ? &outputs[slot.number]
+                                                               : nullptr;
     auto text =
         port && !port->indexed.empty() ? fmt::format("{} '{}'", checked.text, port->indexed) : checked.text;
     if (std::ranges::find(dims, text) == dims.end()) dims.push_back(std::move(text));
@@ -490,20 +490,20 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
       return done;
     }
   for (size_t k = 0; k < output_slots.size(); ++k) {
-    const auto& place = output_slots[k];
+    const auto& slot = output_slots[k];
     // The kernel has already written this output to the caller's memory.
-    if (place.kind == BufferSlot::Kind::output && place.number == k) continue;
-    const void* from = address(place, buffers, context);
+    if (slot.kind == BufferSlot::Kind::output && slot.number == k) continue;
+    const void* from = address(slot, buffers, context);
     if (memory_of_ports() != host) {
       const auto& device = *devices[ports_device()];
       auto& work = context.work_[ports_device()];
-      const bool from_host = host_reaches(place);
+      const bool from_host = host_reaches(slot);
       FE_CHECK(device.copy(from_host ? FE_COPY_TO_DEVICE : FE_COPY_ON_DEVICE, output_data[k], from,
-                           place.bytes, work.stream));
-      if (from_host) work.add_source(from, place.bytes);
+                           slot.bytes, work.stream));
+      if (from_host) work.add_source(from, slot.bytes);
       if (!context.early_) FE_CHECK(device.synchronise(work.stream));
-    } else if (place.bytes > 0) {
-      std::memcpy(output_data[k], from, static_cast<size_t>(place.bytes));
+    } else if (slot.bytes > 0) {
+      std::memcpy(output_data[k], from, static_cast<size_t>(slot.bytes));
     }
   }
   return {};

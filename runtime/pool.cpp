@@ -100,7 +100,7 @@ void Pool::drain(int64_t worker) {
   int64_t begin = job_.next.load();
   while (begin < job_.count) {
     const int64_t left = job_.count - begin;
-    const int64_t end = begin + std::min(left, std::max(job_.least, left / job_.shares));
+    const int64_t end = begin + std::min(left, std::max(job_.least, left / job_.divisor));
     if (!job_.next.compare_exchange_weak(begin, end)) continue;
     job_.fn(job_.context, begin, end, worker);
     begin = job_.next.load();
@@ -124,7 +124,7 @@ void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* conte
   // short and balance differing costs and other load on the machine. Polychronopoulos and Kuck, "Guided
   // self-scheduling" (1987), with a fraction per range as in Hummel et al., "Factoring" (1992).
   constexpr int64_t most_ranges = 32;  // upper bound per worker, roughly
-  job_.shares = 4 * wanted;
+  job_.divisor = 4 * wanted;
   job_.least = std::max(grain, count / (wanted * most_ranges));
   job_.limit.store(wanted);
   job_.next.store(0);

@@ -44,8 +44,8 @@ class Pool {
     void* context = nullptr;
     Function fn = nullptr;
     int64_t count = 0;
-    int64_t shares = 1;  ///< a range takes 1/shares of the remaining items
-    int64_t least = 1;   ///< minimum items of a range
+    int64_t divisor = 1;  ///< a range takes 1/divisor of the remaining items
+    int64_t least = 1;    ///< minimum items of a range
     std::atomic<int64_t> limit{0};
     std::atomic<int64_t> next{0};
     std::atomic<int64_t> active{0};

@@ -22,8 +22,8 @@ int64_t take(RecordingPlan& plan, int64_t bytes) {
   return offset;
 }
 
-bool is_port(const BufferSlot& place) {
-  return place.kind == BufferSlot::Kind::input || place.kind == BufferSlot::Kind::output;
+bool is_port(const BufferSlot& slot) {
+  return slot.kind == BufferSlot::Kind::input || slot.kind == BufferSlot::Kind::output;
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ RecordingPlan Executable::plan_recording() const {
     result.reason = std::move(reason);
     return result;
   };
-  const auto port_of = [&](const BufferSlot& place) {
-    return place.kind == BufferSlot::Kind::input ? size_t{place.number} : inputs.size() + place.number;
+  const auto port_of = [&](const BufferSlot& slot) {
+    return slot.kind == BufferSlot::Kind::input ? size_t{slot.number} : inputs.size() + slot.number;
   };
   uint32_t launched = 0;
   bool checks = false;
@@ -76,15 +76,15 @@ RecordingPlan Executable::plan_recording() const {
                        fmt::format("provider '{}' does not say that its launches can be recorded",
                                    kernels[step.kernel].library->id));
     for (uint32_t argument = 0; argument < step.arguments.size(); ++argument) {
-      const auto& place = step.arguments[argument];
-      if (!is_port(place)) continue;
+      const auto& slot = step.arguments[argument];
+      if (!is_port(slot)) continue;
       // Only launches by the runtime can be rebound to other addresses; copies and libraries keep the
       // recorded ones.
       if (is_copy || is_library) {
-        if (std::ranges::find(plan.fixed, port_of(place)) == plan.fixed.end())
-          plan.fixed.push_back(port_of(place));
+        if (std::ranges::find(plan.fixed, port_of(slot)) == plan.fixed.end())
+          plan.fixed.push_back(port_of(slot));
       } else
-        plan.uses.push_back({launched, argument, port_of(place)});
+        plan.uses.push_back({launched, argument, port_of(slot)});
     }
     if (!is_copy && !is_library) ++launched;
   }
@@ -119,16 +119,16 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
     std::rotate(recorded.graphs.begin(), found, found + 1);
   } else {
     if (recorded.refused) return false;
-    std::vector<void*> places;
-    for (const size_t k : plan.fixed) places.push_back(port(k));
+    std::vector<void*> addresses;
+    for (const size_t k : plan.fixed) addresses.push_back(port(k));
     // Record only if recent runs used the same addresses: the first run also does one-time preparation, and a
     // port whose address changes in every run would need a recording per run.
-    if (std::ranges::find(recorded.places, places) == recorded.places.end()) {
-      recorded.places.insert(recorded.places.begin(), std::move(places));
-      recorded.places.resize(std::min(recorded.places.size(), most_recordings));
+    if (std::ranges::find(recorded.addresses, addresses) == recorded.addresses.end()) {
+      recorded.addresses.insert(recorded.addresses.begin(), std::move(addresses));
+      recorded.addresses.resize(std::min(recorded.addresses.size(), most_recordings));
       return false;
     }
-    std::erase(recorded.places, places);
+    std::erase(recorded.addresses, addresses);
     if (auto done = record(context, buffers); !done) {
       recorded.refused = true;
       log::warn(launch_channel, done.error().message());

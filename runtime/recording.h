@@ -48,7 +48,7 @@ struct Recorded {
   };
   std::vector<Graph> graphs;  ///< most recently used first; most_recordings at most
   /// Recent addresses of the fixed ports for which no graph was found.
-  std::vector<std::vector<void*>> places;
+  std::vector<std::vector<void*>> addresses;
   void* stream = nullptr;        ///< the stream that is recorded; null: the context's own
   std::byte* staging = nullptr;  ///< pinned host memory
   bool refused = false;          ///< the driver refused: record no more

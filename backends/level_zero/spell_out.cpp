@@ -160,20 +160,20 @@ class Speller {
   }
   /// If the load is inactive, read the start of the object that contains the address instead, if the object
   /// is known: that memory exists.
-  Value* load_if(Value* wanted, Value* place, Value* other, llvm::Align align) {
+  Value* load_if(Value* wanted, Value* address, Value* other, llvm::Align align) {
     auto* type = other->getType();
     constexpr unsigned without_limit = 0;
-    auto* object = llvm::getUnderlyingObject(place, without_limit);
+    auto* object = llvm::getUnderlyingObject(address, without_limit);
     if (llvm::isa<llvm::Constant>(wanted) ||
         llvm::isa<llvm::Argument, llvm::AllocaInst, llvm::GlobalVariable>(object)) {
-      auto* from = builder_.CreateSelect(wanted, place, object);
+      auto* from = builder_.CreateSelect(wanted, address, object);
       auto* loaded = builder_.CreateAlignedLoad(type, from, align);
       return llvm::isa<llvm::UndefValue>(other) ? loaded : builder_.CreateSelect(wanted, loaded, other);
     }
     auto* before = builder_.GetInsertBlock();
     auto* end = llvm::SplitBlockAndInsertIfThen(wanted, &instruction_, false);
     builder_.SetInsertPoint(end);
-    auto* loaded = builder_.CreateAlignedLoad(type, place, align);
+    auto* loaded = builder_.CreateAlignedLoad(type, address, align);
     builder_.SetInsertPoint(&instruction_);
     auto* either = builder_.CreatePHI(type, 2);
     either->addIncoming(loaded, end->getParent());

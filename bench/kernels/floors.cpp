@@ -140,16 +140,24 @@ const Floors* floors() {
                                avx512::read,
                                avx512::exponential,
                                avx512::few_rows,
-                               avx512::few_rows_turned,
+                               avx512::few_rows_transposed,
                                avx512::gelu,
                                avx512::transpose_add,
                                avx512::transpose_add_accesses,
                                avx512::layer_norm,
                                avx512::softmax};
-  static constexpr Floors narrow{
-      "AVX2",           avx2::multiply_add,    avx2::copy, avx2::read,          avx2::exponential,
-      avx2::few_rows,   avx2::few_rows_turned, avx2::gelu, avx2::transpose_add, avx2::transpose_add_accesses,
-      avx2::layer_norm, avx2::softmax};
+  static constexpr Floors narrow{"AVX2",
+                                 avx2::multiply_add,
+                                 avx2::copy,
+                                 avx2::read,
+                                 avx2::exponential,
+                                 avx2::few_rows,
+                                 avx2::few_rows_transposed,
+                                 avx2::gelu,
+                                 avx2::transpose_add,
+                                 avx2::transpose_add_accesses,
+                                 avx2::layer_norm,
+                                 avx2::softmax};
   if (__builtin_cpu_supports("avx512f")) return &wide;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &narrow : nullptr;
 }

@@ -30,8 +30,8 @@ struct Floors {
   /// `few` rows of `size` elements times a matrix of size x size, a multiple of 2,048; each worker processes
   /// its range of columns. Transposed: out[r][c] is the product of row r and row c of the matrix.
   void (*few_rows)(const float* matrix, const float* rows, float* out, int64_t size, int worker, int workers);
-  void (*few_rows_turned)(const float* matrix, const float* rows, float* out, int64_t size, int worker,
-                          int workers);
+  void (*few_rows_transposed)(const float* matrix, const float* rows, float* out, int64_t size, int worker,
+                              int workers);
   /// out[i] = x[i] (1 + erf(x[i] / sqrt(2))) / 2.
   void (*gelu)(const float* x, float* out, int64_t count, int worker, int workers);
   /// out[i][j] = x[j][i] + y[i][j], of `rows` x `columns`, multiples of 256; each worker processes its range

@@ -248,9 +248,9 @@ void softmax_by_hand(const Floors& floors, const Kernel& kernel, float* out, int
 void few_rows_by_hand(const Floors& floors, const Kernel& kernel, float* out, int worker, int workers) {
   floors.few_rows(kernel.input(0), kernel.input(1), out, kernel.dims(0)[0], worker, workers);
 }
-void few_rows_turned_by_hand(const Floors& floors, const Kernel& kernel, float* out, int worker,
-                             int workers) {
-  floors.few_rows_turned(kernel.input(0), kernel.input(1), out, kernel.dims(0)[0], worker, workers);
+void few_rows_transposed_by_hand(const Floors& floors, const Kernel& kernel, float* out, int worker,
+                                 int workers) {
+  floors.few_rows_transposed(kernel.input(0), kernel.input(1), out, kernel.dims(0)[0], worker, workers);
 }
 
 /// A folder that is removed at the end.
@@ -381,7 +381,7 @@ void set_up() {
                       {"gemv", reads_only},
                       {"gemv_transposed", reads_only},
                       {"small_m", reads_only, few_rows_by_hand, few_rows_bound},
-                      {"small_m_transposed", reads_only, few_rows_turned_by_hand, few_rows_bound}};
+                      {"small_m_transposed", reads_only, few_rows_transposed_by_hand, few_rows_bound}};
   for (const auto& row : rows)
     benchmark::RegisterBenchmark(row.name,
                                  [row](benchmark::State& state) {

@@ -64,7 +64,7 @@ class Round {
   /// A device for each group, and a library for each group that one runs, wholly or in part.
   Result<void> choose() {
     // A group goes to the first device that supports it.
-    placement_ = select::place(in_.groups, in_.devices, in_.blocklist, in_.ledger);
+    placement_ = select::assign_groups(in_.groups, in_.devices, in_.blocklist, in_.ledger);
     in_.decisions.begin();
     // Candidates without a known decision are measured, where this is requested. A lock forbids it, and a
     // single kernel is no group.

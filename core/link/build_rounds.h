@@ -30,7 +30,7 @@ struct BuildInputs {
   const Devices& devices;
   select::CandidateBlocklist& blocklist;
   plugin::CostModels& costs;
-  tune::Decisions& decisions;
+  select::Decisions& decisions;
   Ledger& ledger;
   observe::StageWatch& watch;
 };

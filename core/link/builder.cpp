@@ -66,7 +66,7 @@ Result<void> Builder::State::select(const loop::Kernel& kernel) {
     buffer.packing.reset();
     buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
   }
-  FE_TRY(alone_, instances_.add(group, "kernel", home()));
+  FE_TRY(alone_, instances_.add(group, "kernel", default_device()));
   return choose_candidates();
 }
 
@@ -92,10 +92,10 @@ Result<void> Builder::State::load() {
 std::string Builder::State::text() const {
   auto text =
       fmt::format("{} {} {}\n", loop::keyword::ferrite, loop::keyword::listing, loop::keyword::version);
-  for (const auto& unit : instances_) {
-    text += fmt::format("kernel {} from {} candidate {} {{\n", unit.entry, text::quote(unit.provenance),
-                        text::quote(unit.candidate_name));
-    text += loop::indented(loop::print(unit.group.kernel));
+  for (const auto& instance : instances_) {
+    text += fmt::format("kernel {} from {} candidate {} {{\n", instance.entry,
+                        text::quote(instance.provenance), text::quote(instance.candidate_name));
+    text += loop::indented(loop::print(instance.group.kernel));
     text += "}\n";
   }
   for (size_t g = 0; g < groups_.size(); ++g) {
@@ -103,14 +103,15 @@ std::string Builder::State::text() const {
     std::string arguments;
     for (BufferId b : state.arguments) arguments += fmt::format("{}@{}", arguments.empty() ? "" : ", ", b);
     const auto& statement = program_.statements[schedule_.groups[g].statements[0]];
-    text +=
-        fmt::format("group {} {} {}({})\n", g, state.init ? "init" : "run",
-                    state.call ? text::quote(statement.call.name) : instances_[state.unit].entry, arguments);
+    text += fmt::format("group {} {} {}({})\n", g, state.init ? "init" : "run",
+                        state.call ? text::quote(statement.call.name) : instances_[state.instance].entry,
+                        arguments);
   }
   for (uint32_t d = 0; d < devices_.size(); ++d) {
-    if (d != home() && arenas_[d].bytes() == 0) continue;
+    if (d != default_device() && arenas_[d].bytes() == 0) continue;
     text += fmt::format("plan {} bytes {}{{\n{}}}\n", arenas_[d].bytes(),
-                        d == home() ? "" : fmt::format("on {} ", devices_[d]->place()), arenas_[d].text());
+                        d == default_device() ? "" : fmt::format("on {} ", devices_[d]->place()),
+                        arenas_[d].text());
   }
   return text;
 }
@@ -126,7 +127,7 @@ std::string Builder::State::code() const {
 }
 
 Result<void> Builder::State::emit() {
-  FE_CHECK(compile_units());
+  FE_CHECK(compile_instances());
   if (blobs_.size() == instances_.size()) record_kernels();
   return {};
 }
@@ -137,7 +138,7 @@ void Builder::State::find_init_groups() {
   for (size_t g = 0; g < groups_.size(); ++g) groups_[g].init = init[g];
   constants_ = schedule::init_buffers(schedule_, init);
   for (BufferId b : constants_)
-    persistent_of_.emplace(b, executable_->add_persistent(home(), program_.buffers[b].bytes()));
+    persistent_of_.emplace(b, executable_->add_persistent(default_device(), program_.buffers[b].bytes()));
 }
 
 Result<void> Builder::State::add_group(const schedule::KernelMaker& kernels, size_t g) {
@@ -158,7 +159,7 @@ Result<void> Builder::State::add_group(const schedule::KernelMaker& kernels, siz
   auto group = kernels.make(g);
   schedule::mark_constants(group, constants_);
   const auto& choice = placement_[g];
-  FE_TRY(state.unit,
+  FE_TRY(state.instance,
          instances_.add(group, state.provenance, choice.device, choice.compiler, choice.candidate));
   state.arguments = std::move(group.arguments);
   return {};
@@ -168,13 +169,13 @@ Result<void> Builder::State::choose_candidates() {
   FE_TRY(const auto number,
          instances_.choose([&](size_t u, Error failed) { return send_elsewhere(u, std::move(failed)); }));
   for (auto& group : groups_)
-    if (!group.call) group.unit = number[group.unit];
+    if (!group.call) group.instance = number[group.instance];
   if (alone_) alone_ = number[*alone_];
   return {};
 }
 
-Result<void> Builder::State::compile_units() {
-  auto made = codes_.make(instances_);
+Result<void> Builder::State::compile_instances() {
+  auto made = compiled_.make(instances_);
   bool failed = false;
   for (size_t u = 0; u < instances_.size(); ++u) {
     if (!made[u].failed) continue;
@@ -184,7 +185,7 @@ Result<void> Builder::State::compile_units() {
   if (failed) return {};
   if (options_.observation) options_.observation->kernels.clear();
   for (size_t u = 0; u < instances_.size(); ++u) {
-    codes_.keep(instances_[u], made[u]);
+    compiled_.keep(instances_[u], made[u]);
     take(u, std::move(made[u]));
   }
   return {};
@@ -192,11 +193,11 @@ Result<void> Builder::State::compile_units() {
 
 void Builder::State::take(size_t u, Code code) {
   auto& made = code.kernel;
-  const size_t units = std::max(u + 1, blobs_.size());
-  executable_->kernels.resize(std::max(units, executable_->kernels.size()));
-  blobs_.resize(units);
-  code_.resize(units);
-  kept_.resize(units);
+  const size_t count = std::max(u + 1, blobs_.size());
+  executable_->kernels.resize(std::max(count, executable_->kernels.size()));
+  blobs_.resize(count);
+  code_.resize(count);
+  kept_.resize(count);
   // Only code from the cache has a key here; compile_unloadable_anew() compiles these again.
   kept_[u] = code.found ? std::move(code.key) : std::string();
   auto& kernel = executable_->kernels[u];
@@ -224,7 +225,7 @@ void Builder::State::take(size_t u, Code code) {
 
 Result<bool> Builder::State::compile_unloadable_anew() {
   bool any = false;
-  // After the units there may be regions, which are not cached.
+  // After the instances there may be regions, which are not cached.
   for (size_t u = 0; u < std::min(kept_.size(), instances_.size()); ++u) {
     const auto& device = *devices_[instances_[u].device];
     if (kept_[u].empty() || (!options_.load && !device.refusal(device.description).empty())) continue;
@@ -236,7 +237,7 @@ Result<bool> Builder::State::compile_unloadable_anew() {
     any = true;
     // The message of FE-P67 is complete without a prefix.
     const char* what = loaded.error().code == "FE-P67" ? "" : "its code cannot be loaded: ";
-    FE_TRY(auto made, codes_.make_anew(instances_[u], kept_[u], what + loaded.error().message()));
+    FE_TRY(auto made, compiled_.make_anew(instances_[u], kept_[u], what + loaded.error().message()));
     take(u, std::move(made));
     ledger_.add({"kernel", instances_[u].provenance, instances_[u].candidate_name, "compiled anew", "damaged",
                  instances_[u].entry, static_cast<double>(blobs_[u].size())});
@@ -245,12 +246,12 @@ Result<bool> Builder::State::compile_unloadable_anew() {
 }
 
 void Builder::State::observe_kernel(size_t u, const cache::CompiledKernel& made) {
-  const auto& unit = instances_[u];
-  observe::Kernel seen{unit.entry,
-                       unit.provenance,
-                       unit.candidate_name,
-                       observe::facts_of(unit.group.kernel),
-                       loop::print(unit.group.kernel),
+  const auto& instance = instances_[u];
+  observe::Kernel seen{instance.entry,
+                       instance.provenance,
+                       instance.candidate_name,
+                       observe::facts_of(instance.group.kernel),
+                       loop::print(instance.group.kernel),
                        made.listing,
                        made.registers,
                        made.spills,
@@ -273,8 +274,8 @@ void Builder::State::observe_loaded() {
 
 bool Builder::State::forgive(const Error& failed) {
   bool dropped = false;
-  for (const auto& unit : instances_)
-    dropped = blocklist_.forgive(*unit.compiler, failed, ledger_) || dropped;
+  for (const auto& instance : instances_)
+    dropped = blocklist_.forgive(*instance.compiler, failed, ledger_) || dropped;
   return dropped;
 }
 
@@ -283,7 +284,7 @@ Error Builder::State::with_makers(Error failed) const {
   const auto add = [&](const Compiler& compiler) {
     makers.insert(fmt::format("provider '{}' of {}", compiler.id, compiler.plugin->id));
   };
-  for (const auto& unit : instances_) add(*unit.compiler);
+  for (const auto& instance : instances_) add(*instance.compiler);
   for (const auto& region : regions_) add(*region.compiler);
   failed.text += fmt::format("; the loaded code was made by {}", fmt::join(makers, ", "));
   return failed;
@@ -297,7 +298,7 @@ Result<void> Builder::State::refuse(size_t u, Error failed) {
 Result<void> Builder::State::send_elsewhere(size_t u, Error failed) {
   const auto* compiler = instances_[u].compiler;
   const bool library = compiler && compiler->is_library();
-  if (!library && instances_[u].device == home()) return failed;
+  if (!library && instances_[u].device == default_device()) return failed;
   ledger_.add({"placement",
                instances_[u].provenance,
                compiler ? compiler->id : devices_[instances_[u].device]->kind,
@@ -306,9 +307,9 @@ Result<void> Builder::State::send_elsewhere(size_t u, Error failed) {
                failed.message(),
                0});
   for (size_t g = 0; g < groups_.size(); ++g) {
-    bool uses = !groups_[g].call && groups_[g].unit == u;
-    for (const auto& pack : instances_.packs(groups_[g].unit))
-      uses = uses || (!groups_[g].call && pack.unit == u);
+    bool uses = !groups_[g].call && groups_[g].instance == u;
+    for (const auto& pack : instances_.packs(groups_[g].instance))
+      uses = uses || (!groups_[g].call && pack.instance == u);
     if (uses)
       blocklist_.groups.try_emplace({placement_[g].group, placement_[g].device, library ? compiler : nullptr},
                                     failed.message());
@@ -318,19 +319,19 @@ Result<void> Builder::State::send_elsewhere(size_t u, Error failed) {
 
 void Builder::State::record_kernels() {
   std::vector<bool> seen(instances_.size());
-  const auto add = [&](const std::string& provenance, std::optional<size_t> unit) {
+  const auto add = [&](const std::string& provenance, std::optional<size_t> instance) {
     LedgerRecord record{"kernel", provenance, {}, "called", {}, {}, 0};
-    if (unit) {
-      record.object = instances_[*unit].candidate_name;
-      record.outcome = seen[*unit] ? "reused" : "compiled";
-      record.text = instances_[*unit].entry;
-      record.score = static_cast<double>(blobs_[*unit].size());
-      seen[*unit] = true;
+    if (instance) {
+      record.object = instances_[*instance].candidate_name;
+      record.outcome = seen[*instance] ? "reused" : "compiled";
+      record.text = instances_[*instance].entry;
+      record.score = static_cast<double>(blobs_[*instance].size());
+      seen[*instance] = true;
     }
     ledger_.add(std::move(record));
   };
   for (const auto& state : groups_)
-    add(state.provenance, state.call ? std::nullopt : std::optional(state.unit));
+    add(state.provenance, state.call ? std::nullopt : std::optional(state.instance));
   if (alone_) add(instances_[*alone_].provenance, alone_);
   for (size_t u = 0; u < instances_.size(); ++u)
     if (!seen[u])

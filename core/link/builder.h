@@ -18,7 +18,7 @@ namespace ferrite::core::observe {
 class Observation;
 }
 
-namespace ferrite::core::tune {
+namespace ferrite::core::select {
 class Decisions;
 }
 
@@ -37,7 +37,7 @@ struct BuildOptions {
   bool ports_on_device = false;                 ///< inputs and outputs are in the first device's memory
   std::shared_ptr<Allocator> allocator{};       ///< Executable::allocator
   bool record_runs = true;                      ///< Executable::record_runs
-  tune::Decisions* decisions = nullptr;         ///< where not null: decides before costs do, and is told what
+  select::Decisions* decisions = nullptr;       ///< where not null: decides before costs do, and is told what
                                                 ///< was taken; outlives the build
   schedule::MemoryLimit memory{};               ///< of the plan; its workers are those of the build
   bool red_zones = false;                       ///< arenas are kept apart: Context::written_beside()

@@ -38,7 +38,7 @@ class Builder::State {
         blocklist_(blocklist),
         ledger_(ledger),
         instances_(devices_, options_, blocklist, ledger),
-        codes_(devices_, options_) {
+        compiled_(devices_, options_) {
     executable_ = std::make_shared<Executable>();
     executable_->devices = devices_;
     executable_->workers = workers_for(options_.threads, options_.load);
@@ -65,23 +65,23 @@ class Builder::State {
     bool call = false;
     std::string provenance;           // model nodes, each once
     std::vector<BufferId> arguments;  // storages
-    size_t unit = 0;
+    size_t instance = 0;
   };
 
-  uint32_t home() const { return executable_->home(); }
+  uint32_t default_device() const { return executable_->default_device(); }
 
   // ---- builder.cpp: the kernels and their code
 
   /// A group that reads only constants, and results of such groups, runs once, at load.
   void find_init_groups();
   Result<void> add_group(const schedule::KernelMaker& kernels, size_t g);
-  /// The groups of a unit without proposals go to another device or provider.
+  /// The groups of an instance without proposals go to another device or provider.
   Result<void> choose_candidates();
-  /// Compiles all units and moves their code into the executable, where none failed.
-  Result<void> compile_units();
-  /// Moves the code of a unit into the executable; it replaces earlier code.
+  /// Compiles all instances and moves their code into the executable, where none failed.
+  Result<void> compile_instances();
+  /// Moves the code of an instance into the executable; it replaces earlier code.
   void take(size_t u, Code code);
-  /// Compiles those units again whose code comes from the cache and cannot be loaded. The hash of a cache
+  /// Compiles those instances again whose code comes from the cache and cannot be loaded. The hash of a cache
   /// entry proves that the entry is unchanged, but not that it holds loadable code, or code that matches its
   /// numbers. Returns whether there were any.
   Result<bool> compile_unloadable_anew();
@@ -92,11 +92,11 @@ class Builder::State {
   bool forgive(const Error& failed);
   /// An error of loading, extended by the providers of the loaded code.
   Error with_makers(Error failed) const;
-  /// A unit did not compile. Where its provider's failure is tolerated, nothing else is done; otherwise its
-  /// groups go elsewhere.
+  /// An instance did not compile. Where its provider's failure is tolerated, nothing else is done; otherwise
+  /// its groups go elsewhere.
   Result<void> refuse(size_t u, Error failed);
-  /// Sends the groups of a unit that does not compile to another device or provider; returns the error where
-  /// there is none.
+  /// Sends the groups of an instance that does not compile to another device or provider; returns the error
+  /// where there is none.
   Result<void> send_elsewhere(size_t u, Error failed);
   /// One record for each group: which model nodes ended in which kernel.
   void record_kernels();
@@ -114,7 +114,7 @@ class Builder::State {
   ArenaNeeds arena_needs(uint32_t d) const;
   /// The buffers whose contents must be in the host's memory after a run: results, and inputs that the model
   /// changes.
-  std::set<BufferId> copied_home() const;
+  std::set<BufferId> copied_to_primary() const;
   /// The plan that is shown to users: the largest one.
   const ArenaPlan& main_arena() const;
   /// The workspaces of a run's kernels that are in the arena, of all workers together. In code for another
@@ -141,8 +141,8 @@ class Builder::State {
   void set_workspace(Launch& launch, size_t g) const;
   BufferSlot reach(Transfers& transfers, uint32_t device, BufferId b, bool written,
                    std::vector<Launch>& steps);
-  /// The slot of a constant in the layout that the unit requests, filled by a packing kernel at load; none
-  /// where the unit requests no layout.
+  /// The slot of a constant in the layout that the instance requests, filled by a packing kernel at load;
+  /// none where the instance requests no layout.
   std::optional<BufferSlot> packed_slot(const GroupState& state, size_t argument, uint32_t device,
                                         Transfers& transfers);
   void describe_ports();
@@ -169,14 +169,14 @@ class Builder::State {
   std::map<BufferId, std::vector<size_t>>
       makers_;  ///< init groups that access it, up to its last writer; removed when they are linked
   KernelInstances instances_;
-  CompiledKernels codes_;
-  std::optional<size_t> alone_;  // the unit of a kernel outside of a schedule
+  CompiledKernels compiled_;
+  std::optional<size_t> alone_;  // the instance of a kernel outside of a schedule
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   std::map<std::pair<BufferId, size_t>, BufferSlot> packed_;
   std::vector<ArenaPlan> arenas_;  // by device
   std::vector<std::string> blobs_;
-  std::vector<std::string> kept_;  // by unit: its key, where the code is from the cache
-  std::vector<std::string> code_;  // by unit: the provider's listing
+  std::vector<std::string> kept_;  // by instance: its key, where the code is from the cache
+  std::vector<std::string> code_;  // by instance: the provider's listing
 };
 
 }  // namespace ferrite::core::link

@@ -19,24 +19,24 @@ namespace {
 /// without an observation.
 class CompileSpan {
  public:
-  CompileSpan(observe::Observation* observation, const KernelInstance& unit, int64_t worker)
-      : observation_(observation), unit_(unit), worker_(worker) {
+  CompileSpan(observe::Observation* observation, const KernelInstance& instance, int64_t worker)
+      : observation_(observation), instance_(instance), worker_(worker) {
     if (observation_) start_ = observe::Clock::now();
   }
   ~CompileSpan() {
     if (observation_)
       observation_->add({"compile",
-                         unit_.provenance,
+                         instance_.provenance,
                          start_,
                          observe::Clock::now(),
                          static_cast<uint32_t>(worker_),
-                         {{"kernel", unit_.entry}, {"candidate", unit_.candidate_name}}});
+                         {{"kernel", instance_.entry}, {"candidate", instance_.candidate_name}}});
   }
   CompileSpan(const CompileSpan&) = delete;
 
  private:
   observe::Observation* observation_;
-  const KernelInstance& unit_;
+  const KernelInstance& instance_;
   int64_t worker_;
   observe::Clock::time_point start_;
 };
@@ -51,54 +51,55 @@ CompiledKernels::CompiledKernels(const Devices& devices, const BuildOptions& opt
     for (const auto& compiler : device->compilers) makers_[&compiler] = maker_key(compiler);
 }
 
-std::vector<Code> CompiledKernels::make(const KernelInstances& units) const {
+std::vector<Code> CompiledKernels::make(const KernelInstances& instances) const {
   struct Context {
-    const CompiledKernels& codes;
-    const KernelInstances& units;
+    const CompiledKernels& compiler;
+    const KernelInstances& instances;
     std::vector<size_t> order;
     std::vector<Code> made;
     std::atomic<size_t> next{0};
-  } context{*this, units, std::vector<size_t>(units.size()), std::vector<Code>(units.size())};
+  } context{*this, instances, std::vector<size_t>(instances.size()), std::vector<Code>(instances.size())};
   // Largest kernels first, so that the last ones to finish are small.
   std::iota(context.order.begin(), context.order.end(), size_t{0});
   std::stable_sort(context.order.begin(), context.order.end(),
-                   [&](size_t a, size_t b) { return units[a].bytes.size() > units[b].bytes.size(); });
+                   [&](size_t a, size_t b) { return instances[a].bytes.size() > instances[b].bytes.size(); });
   // Each worker takes the next kernel of the order, whatever its range: adjacent ranges would give one worker
   // all large kernels.
   auto make = [](void* opaque, int64_t begin, int64_t end, int64_t worker) {
     auto& c = *static_cast<Context*>(opaque);
     for (int64_t k = begin; k < end; ++k) {
       const size_t u = c.order[c.next.fetch_add(1)];
-      const CompileSpan span(c.codes.options_.observation, c.units[u], worker);
-      c.made[u] = c.codes.find_or_compile(c.units[u]);
+      const CompileSpan span(c.compiler.options_.observation, c.instances[u], worker);
+      c.made[u] = c.compiler.find_or_compile(c.instances[u]);
     }
   };
-  Pool::process().parallel_for(static_cast<int64_t>(units.size()), 1, options_.jobs, &context, make);
+  Pool::process().parallel_for(static_cast<int64_t>(instances.size()), 1, options_.jobs, &context, make);
   return std::move(context.made);
 }
 
-void CompiledKernels::keep(const KernelInstance& unit, const Code& code) const {
+void CompiledKernels::keep(const KernelInstance& instance, const Code& code) const {
   if (!options_.cache || code.found) return;
   options_.cache->keep(code.key, code.kernel,
-                       {devices_[unit.device]->kind, unit.candidate_name, unit.provenance});
+                       {devices_[instance.device]->kind, instance.candidate_name, instance.provenance});
 }
 
-Result<Code> CompiledKernels::make_anew(const KernelInstance& unit, const std::string& key,
+Result<Code> CompiledKernels::make_anew(const KernelInstance& instance, const std::string& key,
                                         const std::string& reason) const {
   options_.cache->drop(key, reason);
   Code code;
   code.key = key;
-  FE_TRY(code.kernel, compile(unit));
-  keep(unit, code);
+  FE_TRY(code.kernel, compile(instance));
+  keep(instance, code);
   return code;
 }
 
-Code CompiledKernels::find_or_compile(const KernelInstance& unit) const {
+Code CompiledKernels::find_or_compile(const KernelInstance& instance) const {
   Code code;
   if (options_.cache) {
-    code.key = key_of(unit);
+    code.key = key_of(instance);
     if (auto kept = options_.cache->find(code.key, options_.listings)) {
-      const auto why = runtime::unfit(kept->tasks, kept->grain, kept->workspace_bytes, &unit.group.kernel);
+      const auto why =
+          runtime::unfit(kept->tasks, kept->grain, kept->workspace_bytes, &instance.group.kernel);
       if (why.empty()) {
         code.kernel = std::move(*kept);
         code.found = true;
@@ -107,32 +108,34 @@ Code CompiledKernels::find_or_compile(const KernelInstance& unit) const {
       options_.cache->drop(code.key, why);
     }
   }
-  if (auto made = compile(unit))
+  if (auto made = compile(instance))
     code.kernel = std::move(*made);
   else
     code.failed = std::move(made.error());
   return code;
 }
 
-/// Compiles the unit with its provider. Any-thread. FE-K22, FE-P67.
-Result<cache::CompiledKernel> CompiledKernels::compile(const KernelInstance& unit) const {
-  const auto& compiler = *unit.compiler;
+/// Compiles the instance with its provider. Any-thread. FE-K22, FE-P67.
+Result<cache::CompiledKernel> CompiledKernels::compile(const KernelInstance& instance) const {
+  const auto& compiler = *instance.compiler;
   abi::Collector<> blob, listing;
   abi::Call call;
   auto args = abi::sized<fe_compile_args>();
   args.target = compiler.target.target;
-  args.kernel = {unit.bytes.data(), unit.bytes.size(), 1};
-  args.candidate = unit.candidate;
-  args.entry = abi::string(unit.entry);
-  args.provenance = abi::string(unit.provenance);
+  args.kernel = {instance.bytes.data(), instance.bytes.size(), 1};
+  args.candidate = instance.candidate;
+  args.entry = abi::string(instance.entry);
+  args.provenance = abi::string(instance.provenance);
   auto out = abi::sized<fe_compile_out>();
   out.blob = blob.sink();
   if (options_.listings) out.listing = listing.sink();
   const int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
   if (status != FE_OK)
-    return core::at(unit.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
-  if (auto why = runtime::unfit(out.tasks, out.grain, out.workspace_bytes, &unit.group.kernel); !why.empty())
-    return core::at(unit.provenance, error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
+    return core::at(instance.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));
+  if (auto why = runtime::unfit(out.tasks, out.grain, out.workspace_bytes, &instance.group.kernel);
+      !why.empty())
+    return core::at(instance.provenance,
+                    error(FE_EINTERNAL, "FE-P67", "provider '{}': {}", compiler.id, why));
   return cache::CompiledKernel{std::move(blob.bytes()),
                                std::move(listing.bytes()),
                                options_.listings,
@@ -146,11 +149,11 @@ Result<cache::CompiledKernel> CompiledKernels::compile(const KernelInstance& uni
 
 /// A key of everything on which the code depends; empty where the cache is closed or the provider has no
 /// fingerprint.
-std::string CompiledKernels::key_of(const KernelInstance& unit) const {
-  if (makers_.empty() || unit.compiler->target_key.empty()) return {};
-  const std::string_view kernel(reinterpret_cast<const char*>(unit.bytes.data()), unit.bytes.size());
-  return sha256({makers_.at(unit.compiler), unit.entry, fmt::format("{}", unit.candidate),
-                 unit.candidate_name, kernel});
+std::string CompiledKernels::key_of(const KernelInstance& instance) const {
+  if (makers_.empty() || instance.compiler->target_key.empty()) return {};
+  const std::string_view kernel(reinterpret_cast<const char*>(instance.bytes.data()), instance.bytes.size());
+  return sha256({makers_.at(instance.compiler), instance.entry, fmt::format("{}", instance.candidate),
+                 instance.candidate_name, kernel});
 }
 
 }  // namespace ferrite::core::link

@@ -15,7 +15,7 @@ namespace ferrite::core::link {
 
 using namespace ferrite::core::runtime;
 
-/// The result of compiling a unit.
+/// The result of compiling an instance.
 struct Code {
   cache::CompiledKernel kernel;
   std::string key;     ///< of the cache entry; empty: it is not cached
@@ -28,18 +28,19 @@ class CompiledKernels {
   /// Keeps references to both arguments.
   CompiledKernels(const Devices& devices, const BuildOptions& options);
 
-  /// The code of every unit, in the order of the units. As many are made at a time as BuildOptions::jobs
-  /// says. None of it is stored yet.
-  std::vector<Code> make(const KernelInstances& units) const;
+  /// The code of every instance, in the order of the instances. As many are made at a time as
+  /// BuildOptions::jobs says. None of it is stored yet.
+  std::vector<Code> make(const KernelInstances& instances) const;
   /// Stores the code in the cache, where it was not found there.
-  void keep(const KernelInstance& unit, const Code& code) const;
-  /// Removes unusable code from the cache, with the reason, and compiles the unit again. FE-K22, FE-P67.
-  Result<Code> make_anew(const KernelInstance& unit, const std::string& key, const std::string& reason) const;
+  void keep(const KernelInstance& instance, const Code& code) const;
+  /// Removes unusable code from the cache, with the reason, and compiles the instance again. FE-K22, FE-P67.
+  Result<Code> make_anew(const KernelInstance& instance, const std::string& key,
+                         const std::string& reason) const;
 
  private:
-  Code find_or_compile(const KernelInstance& unit) const;
-  Result<cache::CompiledKernel> compile(const KernelInstance& unit) const;
-  std::string key_of(const KernelInstance& unit) const;
+  Code find_or_compile(const KernelInstance& instance) const;
+  Result<cache::CompiledKernel> compile(const KernelInstance& instance) const;
+  std::string key_of(const KernelInstance& instance) const;
 
   const Devices& devices_;
   const BuildOptions& options_;

@@ -33,10 +33,10 @@ struct KernelInstance {
   double cost = 0;  ///< seconds, as the candidate's provider estimates
 };
 
-/// A constant argument of a unit, and the unit that packs it into the requested layout.
+/// A constant argument of an instance, and the instance that packs it into the requested layout.
 struct Pack {
   uint32_t argument;
-  size_t unit;
+  size_t instance;
 };
 
 class KernelInstances {
@@ -47,33 +47,34 @@ class KernelInstances {
       : devices_(devices), options_(options), blocklist_(blocklist), ledger_(ledger) {}
 
   size_t size() const { return instances_.size(); }
-  const KernelInstance& operator[](size_t unit) const { return instances_[unit]; }
+  const KernelInstance& operator[](size_t instance) const { return instances_[instance]; }
   auto begin() const { return instances_.begin(); }
   auto end() const { return instances_.end(); }
-  /// The packed arguments of a unit; after choose().
-  const std::vector<Pack>& packs(size_t unit) const;
+  /// The packed arguments of an instance; after choose().
+  const std::vector<Pack>& packs(size_t instance) const;
 
-  /// The unit of a kernel, for the device's code generators or for a candidate of one compiler. `group` is
-  /// put into canonical order.
+  /// The instance of a kernel, for the device's code generators or for a candidate of one compiler. `group`
+  /// is put into canonical order.
   Result<size_t> add(schedule::GroupKernel& group, const std::string& provenance, uint32_t device,
                      const Compiler* chosen = nullptr, const std::string& candidate = {});
 
-  /// Called with a unit for which there are no proposals, and the reason. If it returns an error, choose()
-  /// ends with it.
-  using Declined = std::function<Result<void>(size_t unit, Error)>;
+  /// Called with an instance for which there are no proposals, and the reason. If it returns an error,
+  /// choose() ends with it.
+  using Declined = std::function<Result<void>(size_t instance, Error)>;
   /// Asks the providers for candidates and chooses the decided one, else the cheapest. The layouts that it
-  /// requests for constants become packing kernels. These are units after the others and have no constants
-  /// themselves. Returns the new number of each unit, because units that differed only in statements that
-  /// their provider does not support are merged. FE-T42, FE-T43 where a decisions lock does not fit.
+  /// requests for constants become packing kernels. These are instances after the others and have no
+  /// constants themselves. Returns the new number of each instance, because instances that differed only in
+  /// statements that their provider does not support are merged. FE-T42, FE-T43 where a decisions lock does
+  /// not fit.
   Result<std::vector<size_t>> choose(const Declined& declined);
 
  private:
   struct Offer;
 
-  Result<size_t> unit_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
-                         const Compiler* compiler, const std::string& candidate = {});
-  Result<Offer> best_offer(const KernelInstance& unit, bool is_packing);
-  void record_choice(const KernelInstance& unit, const std::string& entry, const Offer& offer,
+  Result<size_t> instance_of(schedule::GroupKernel group, std::string provenance, uint32_t device,
+                             const Compiler* compiler, const std::string& candidate = {});
+  Result<Offer> best_offer(const KernelInstance& instance, bool is_packing);
+  void record_choice(const KernelInstance& instance, const std::string& entry, const Offer& offer,
                      bool generated);
   std::vector<size_t> merge_equal();
   Result<void> apply_layout(size_t u, const select::OperandLayout& layout);

@@ -57,7 +57,7 @@ void Builder::State::link_launches() {
     link_constants(g, transfers);
     link_group(g, transfers);
   }
-  for (BufferId b : copied_home()) transfers.copy_home(b, slot_of(b), executable_->steps);
+  for (BufferId b : copied_to_primary()) transfers.copy_to_primary(b, slot_of(b), executable_->steps);
   executable_->estimate = estimate();
   if (const auto copies = transfers.listed(); !copies.empty())
     ledger_.add({"placement",
@@ -118,15 +118,15 @@ void Builder::State::link_group(size_t g, Transfers& transfers) {
     steps.push_back(std::move(launch));
     return;
   }
-  const auto& unit = instances_[state.unit];
-  launch.kernel = static_cast<uint32_t>(state.unit);
+  const auto& instance = instances_[state.instance];
+  launch.kernel = static_cast<uint32_t>(state.instance);
   set_workspace(launch, g);
   for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
-    while (unit.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
-    const bool written = unit.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
-    const auto packed = packed_slot(state, k, unit.device, transfers);
-    launch.arguments.push_back(packed ? *packed
-                                      : reach(transfers, unit.device, state.arguments[k], written, steps));
+    while (instance.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
+    const bool written = instance.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
+    const auto packed = packed_slot(state, k, instance.device, transfers);
+    launch.arguments.push_back(
+        packed ? *packed : reach(transfers, instance.device, state.arguments[k], written, steps));
   }
   steps.push_back(std::move(launch));
 }
@@ -140,8 +140,8 @@ std::vector<PlacedGroup> Builder::State::placed_groups() const {
       text = fmt::format("claimed by {} as {}", regions_[call->region].compiler->id,
                          regions_[call->region].name);
     else if (!state.call)
-      text = fmt::format("by {} as {}, kernel {}: {}", instances_[state.unit].compiler->id,
-                         instances_[state.unit].candidate_name, g + 1, instances_[state.unit].entry);
+      text = fmt::format("by {} as {}, kernel {}: {}", instances_[state.instance].compiler->id,
+                         instances_[state.instance].candidate_name, g + 1, instances_[state.instance].entry);
     if (const auto& why = placement_[g].why; !why.empty() && !region_call(g))
       text += (text.empty() ? "" : "; ") + why;
     placed.push_back({state.provenance, device_of(g), state.init, std::move(text)});
@@ -157,7 +157,7 @@ double Builder::State::estimate() const {
     if (const auto* call = region_call(g))
       seconds += regions_[call->region].cost;
     else if (!groups_[g].call)
-      seconds += instances_[groups_[g].unit].cost;
+      seconds += instances_[groups_[g].instance].cost;
     seconds += static_cast<double>(devices_[device_of(g)]->numbers.values.launch_ns) * 1e-9;
   }
   for (const auto& launch : executable_->steps)
@@ -216,7 +216,7 @@ void Builder::State::link_call(size_t g, Launch& launch, Transfers& transfers) {
   launch.call = {call.name, call.function, call.self, call.reads.size()};
   for (size_t k = 0; k < state.arguments.size(); ++k)
     launch.arguments.push_back(
-        reach(transfers, home(), state.arguments[k], k >= launch.call.reads, executable_->steps));
+        reach(transfers, default_device(), state.arguments[k], k >= launch.call.reads, executable_->steps));
   for (BufferId b : state.arguments) launch.call_dims.push_back(program_.buffers[b].dims);
   for (size_t k = 0; k < state.arguments.size(); ++k) {
     auto type = abi::sized<fe_tensor_type>();
@@ -229,14 +229,14 @@ void Builder::State::link_call(size_t g, Launch& launch, Transfers& transfers) {
 
 std::optional<BufferSlot> Builder::State::packed_slot(const GroupState& state, size_t argument,
                                                       uint32_t device, Transfers& transfers) {
-  for (const auto& pack : instances_.packs(state.unit)) {
+  for (const auto& pack : instances_.packs(state.instance)) {
     if (pack.argument != argument) continue;
-    auto [found, added] = packed_.try_emplace({state.arguments[argument], pack.unit});
+    auto [found, added] = packed_.try_emplace({state.arguments[argument], pack.instance});
     if (!added) return found->second;
     Launch prepare;
-    prepare.kernel = static_cast<uint32_t>(pack.unit);
-    prepare.provenance = instances_[pack.unit].provenance;
-    for (const auto& buffer : instances_[pack.unit].group.kernel.buffers) {
+    prepare.kernel = static_cast<uint32_t>(pack.instance);
+    prepare.provenance = instances_[pack.instance].provenance;
+    for (const auto& buffer : instances_[pack.instance].group.kernel.buffers) {
       if (buffer.kind != FE_BUFFER_OUTPUT) {
         prepare.arguments.push_back(
             reach(transfers, device, state.arguments[argument], false, executable_->init));

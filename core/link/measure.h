@@ -24,7 +24,7 @@ struct Subject {
 /// `decisions` and the ledger.
 using Measure = std::function<Result<void>(const Subject& subject, const Options& options,
                                            const link::BuildOptions& build, plugin::CostModels& costs,
-                                           const select::CandidateBlocklist& blocklist, Decisions& decisions,
-                                           Ledger& ledger)>;
+                                           const select::CandidateBlocklist& blocklist,
+                                           select::Decisions& decisions, Ledger& ledger)>;
 
 }  // namespace ferrite::core::tune

@@ -41,9 +41,9 @@ std::vector<Executable::ArenaPart> Builder::State::named_parts(const ArenaPlan& 
 }
 
 uint32_t Builder::State::device_of(size_t g) const {
-  if (!groups_[g].call) return instances_[groups_[g].unit].device;
+  if (!groups_[g].call) return instances_[groups_[g].instance].device;
   const auto* call = region_call(g);
-  return call ? regions_[call->region].device : home();
+  return call ? regions_[call->region].device : default_device();
 }
 
 bool Builder::State::is_port(BufferId b) const {
@@ -55,12 +55,12 @@ ArenaNeeds Builder::State::arena_needs(uint32_t d) const {
   ArenaNeeds needs;
   needs.workers = executable_->workers_of(d);
   needs.workspaces = planned_workspaces(d);
-  // Devices that can access the host's memory share the arena of the home device.
-  if (d != home() && devices_[d]->host_memory) return needs;
+  // Devices that can access the host's memory share the arena of the default device.
+  if (d != default_device() && devices_[d]->host_memory) return needs;
   std::map<BufferId, std::set<uint32_t>> memories;  // the memories that its groups use
   for (size_t g = 0; g < groups_.size(); ++g)
     for (BufferId b : groups_[g].arguments) memories[b].insert(executable_->memory_of(device_of(g)));
-  const std::set<BufferId> leaving = copied_home();
+  const std::set<BufferId> leaving = copied_to_primary();
   const uint32_t ports = executable_->memory_of_ports();
   const auto lives_here = [&](BufferId b) {
     const bool port = is_port(b);
@@ -77,7 +77,7 @@ ArenaNeeds Builder::State::arena_needs(uint32_t d) const {
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].init) continue;
     for (BufferId b : groups_[g].arguments) {
-      if (d == home() || device_of(g) == d) here.insert(b);
+      if (d == default_device() || device_of(g) == d) here.insert(b);
       if (here.count(b) && lives_here(b)) needs.keep(b, program_.buffers[b].bytes(), g);
     }
   }
@@ -87,7 +87,7 @@ ArenaNeeds Builder::State::arena_needs(uint32_t d) const {
   return needs;
 }
 
-std::set<BufferId> Builder::State::copied_home() const {
+std::set<BufferId> Builder::State::copied_to_primary() const {
   std::set<BufferId> result;
   for (BufferId b : program_.outputs) result.insert(program_.storage(b));
   for (const auto& buffer : program_.buffers)
@@ -108,8 +108,8 @@ std::vector<runtime::Lifetime> Builder::State::planned_workspaces(uint32_t d) co
     int64_t bytes = 0;
     if (state.call) {
       if (const auto* call = region_call(g)) bytes = regions_[call->region].workspace_bytes;
-    } else if (state.unit < executable_->kernels.size()) {
-      bytes = executable_->kernels[state.unit].workspace_bytes;
+    } else if (state.instance < executable_->kernels.size()) {
+      bytes = executable_->kernels[state.instance].workspace_bytes;
     }
     if (bytes > 0) result.push_back({bytes * executable_->workers_of(d), g, g});
   }
@@ -120,15 +120,16 @@ void Builder::State::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan&
   for (const auto& want : needs.workspaces) {
     const size_t g = want.first;
     if (groups_[g].call || options_.memory.allows(want.bytes, needs.bytes_at(g))) continue;
-    const auto& unit = instances_[groups_[g].unit];
+    const auto& instance = instances_[groups_[g].instance];
     const bool is_new =
-        unit.compiler->is_library()
+        instance.compiler->is_library()
             ? blocklist_.groups
-                  .try_emplace({placement_[g].group, placement_[g].device, unit.compiler}, "its workspace")
+                  .try_emplace({placement_[g].group, placement_[g].device, instance.compiler},
+                               "its workspace")
                   .second
-            : blocklist_.candidates.insert({unit.compiler, unit.asked, unit.candidate}).second;
+            : blocklist_.candidates.insert({instance.compiler, instance.asked, instance.candidate}).second;
     if (!is_new) continue;
-    ledger_.add({"candidate", unit.provenance, unit.candidate_name, "refused", "memory",
+    ledger_.add({"candidate", instance.provenance, instance.candidate_name, "refused", "memory",
                  fmt::format("with its workspace of {} bytes for each of {} the plan has {} bytes, "
                              "op by op it is {}",
                              want.bytes / needs.workers, counted(needs.workers, "worker"), arena.bytes(),
@@ -139,27 +140,27 @@ void Builder::State::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan&
 
 BufferSlot Builder::State::slot_of(BufferId b) const {
   const auto& buffer = program_.buffers[b];
-  BufferSlot place;
-  place.bytes = buffer.bytes();
-  place.number = buffer.number;
-  if (is_port(b)) place.device = executable_->ports_device();
+  BufferSlot slot;
+  slot.bytes = buffer.bytes();
+  slot.number = buffer.number;
+  if (is_port(b)) slot.device = executable_->ports_device();
   switch (buffer.role) {
-    case loop::Role::input: place.kind = BufferSlot::Kind::input; break;
-    case loop::Role::output: place.kind = BufferSlot::Kind::output; break;
-    case loop::Role::constant: place.kind = BufferSlot::Kind::constant; break;
+    case loop::Role::input: slot.kind = BufferSlot::Kind::input; break;
+    case loop::Role::output: slot.kind = BufferSlot::Kind::output; break;
+    case loop::Role::constant: slot.kind = BufferSlot::Kind::constant; break;
     case loop::Role::temporary:
       if (auto found = persistent_of_.find(b); found != persistent_of_.end()) {
-        place.kind = BufferSlot::Kind::persistent;
-        place.number = found->second;
-        place.device = home();
+        slot.kind = BufferSlot::Kind::persistent;
+        slot.number = found->second;
+        slot.device = default_device();
       } else {
-        const auto& offsets = arenas_[home()].offsets();
-        place.device = home();
-        if (auto offset = offsets.find(b); offset != offsets.end()) place.offset = offset->second;
+        const auto& offsets = arenas_[default_device()].offsets();
+        slot.device = default_device();
+        if (auto offset = offsets.find(b); offset != offsets.end()) slot.offset = offset->second;
       }
       break;
   }
-  return place;
+  return slot;
 }
 
 }  // namespace ferrite::core::link

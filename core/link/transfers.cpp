@@ -5,11 +5,12 @@
 
 namespace ferrite::core::link {
 
-Transfers::State& Transfers::state_of(loop::BufferId buffer, const BufferSlot& home) {
+Transfers::State& Transfers::state_of(loop::BufferId buffer, const BufferSlot& primary) {
   auto [found, added] = states_.try_emplace(buffer);
-  // A buffer that no launch has written yet is valid at home only if it came with contents.
+  // A buffer that no launch has written yet is valid in its primary slot only if it came with contents.
   if (added)
-    found->second.home_valid = home.kind != BufferSlot::Kind::arena && home.kind != BufferSlot::Kind::output;
+    found->second.primary_valid =
+        primary.kind != BufferSlot::Kind::arena && primary.kind != BufferSlot::Kind::output;
   return found->second;
 }
 
@@ -32,86 +33,85 @@ void Transfers::copy(loop::BufferId buffer, const BufferSlot& from, const Buffer
   steps.push_back(std::move(launch));
 }
 
-void Transfers::copy_home(loop::BufferId buffer, const BufferSlot& home, std::vector<Launch>& steps) {
-  auto& state = state_of(buffer, home);
-  if (state.home_valid) return;
-  const auto newest =
-      std::ranges::find_if(state.copies, [](const auto& mirror) { return mirror.second.second; });
+void Transfers::copy_to_primary(loop::BufferId buffer, const BufferSlot& primary,
+                                std::vector<Launch>& steps) {
+  auto& state = state_of(buffer, primary);
+  if (state.primary_valid) return;
+  const auto newest = std::ranges::find_if(state.copies, [](const auto& copy) { return copy.second.valid; });
   if (newest == state.copies.end()) return;
   constexpr uint32_t host = Executable::host;
-  BufferSlot from = newest->second.first;
+  BufferSlot from = newest->second.slot;
   // Between devices of different runtimes the copy goes through the host's memory.
-  const uint32_t at_home = executable_.memory_of(home);
-  if (at_home != host && newest->first != host && !are_peers(at_home, newest->first)) {
-    auto& [place, valid] =
-        state.copies.try_emplace(host, arena_slot(host, buffer, home), false).first->second;
-    copy(buffer, from, place, steps);
-    valid = true;
-    from = place;
+  const uint32_t primary_memory = executable_.memory_of(primary);
+  if (primary_memory != host && newest->first != host && !are_peers(primary_memory, newest->first)) {
+    auto& host_copy =
+        state.copies.try_emplace(host, Copy{arena_slot(host, buffer, primary), false}).first->second;
+    copy(buffer, from, host_copy.slot, steps);
+    host_copy.valid = true;
+    from = host_copy.slot;
   }
-  copy(buffer, from, home, steps);
-  state.home_valid = true;
+  copy(buffer, from, primary, steps);
+  state.primary_valid = true;
 }
 
-BufferSlot Transfers::arena_slot(uint32_t memory, loop::BufferId buffer, const BufferSlot& home) const {
-  BufferSlot place;
-  place.device = memory == Executable::host ? executable_.home() : memory;
-  place.bytes = home.bytes;
-  place.offset = arenas_[place.device].offsets().at(buffer);
-  return place;
+BufferSlot Transfers::arena_slot(uint32_t memory, loop::BufferId buffer, const BufferSlot& primary) const {
+  BufferSlot slot;
+  slot.device = memory == Executable::host ? executable_.default_device() : memory;
+  slot.bytes = primary.bytes;
+  slot.offset = arenas_[slot.device].offsets().at(buffer);
+  return slot;
 }
 
-BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const BufferSlot& home, bool written,
+BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const BufferSlot& primary, bool written,
                             std::vector<Launch>& steps) {
-  auto& state = state_of(buffer, home);
+  auto& state = state_of(buffer, primary);
   constexpr uint32_t host = Executable::host;
   const uint32_t memory = executable_.memory_of(device);
-  const auto write = [&](bool at_home) {
+  const auto write = [&](bool to_primary) {
     if (!written) return;
-    state.home_valid = at_home;
+    state.primary_valid = to_primary;
     // A write makes all other copies stale.
-    for (auto& [other, mirror] : state.copies) mirror.second = !at_home && other == memory;
+    for (auto& [other, copy] : state.copies) copy.valid = !to_primary && other == memory;
   };
-  if (memory == executable_.memory_of(home)) {
-    copy_home(buffer, home, steps);
+  if (memory == executable_.memory_of(primary)) {
+    copy_to_primary(buffer, primary, steps);
     write(true);
-    return home;
+    return primary;
   }
   if (auto found = state.copies.find(memory); found == state.copies.end()) {
-    if (home.kind == BufferSlot::Kind::constant || home.kind == BufferSlot::Kind::persistent) {
-      BufferSlot place;
-      place.kind = BufferSlot::Kind::persistent;
-      place.device = memory;
-      place.bytes = home.bytes;
-      place.number = executable_.add_persistent(memory, home.bytes);
-      copy(buffer, home, place, executable_.init);
-      state.copies.emplace(memory, std::pair(place, true));
+    if (primary.kind == BufferSlot::Kind::constant || primary.kind == BufferSlot::Kind::persistent) {
+      BufferSlot slot;
+      slot.kind = BufferSlot::Kind::persistent;
+      slot.device = memory;
+      slot.bytes = primary.bytes;
+      slot.number = executable_.add_persistent(memory, primary.bytes);
+      copy(buffer, primary, slot, executable_.init);
+      state.copies.emplace(memory, Copy{slot, true});
     } else {
-      state.copies.emplace(memory, std::pair(arena_slot(memory, buffer, home), false));
+      state.copies.emplace(memory, Copy{arena_slot(memory, buffer, primary), false});
     }
   }
-  auto& [place, valid] = state.copies.at(memory);
-  const auto peer = std::ranges::find_if(state.copies, [&](const auto& mirror) {
-    return mirror.second.second && are_peers(memory, mirror.first);
-  });
-  // A direct copy from a peer saves the way through the home.
-  if (!valid && !state.home_valid && peer != state.copies.end()) {
-    copy(buffer, peer->second.first, place, steps);
+  auto& [slot, valid] = state.copies.at(memory);
+  const auto peer = std::ranges::find_if(
+      state.copies, [&](const auto& copy) { return copy.second.valid && are_peers(memory, copy.first); });
+  // A direct copy from a peer avoids the detour through the primary slot.
+  if (!valid && !state.primary_valid && peer != state.copies.end()) {
+    copy(buffer, peer->second.slot, slot, steps);
     valid = true;
   }
   if (!valid) {
-    copy_home(buffer, home, steps);
-    if (state.home_valid) {
-      BufferSlot from = home;
-      const uint32_t at_home = executable_.memory_of(home);
-      if (at_home != host && memory != host && !are_peers(at_home, memory))
-        from = reach(executable_.home(), buffer, home, false, steps);
-      copy(buffer, from, place, steps);
+    copy_to_primary(buffer, primary, steps);
+    if (state.primary_valid) {
+      BufferSlot from = primary;
+      const uint32_t primary_memory = executable_.memory_of(primary);
+      if (primary_memory != host && memory != host && !are_peers(primary_memory, memory))
+        from = reach(executable_.default_device(), buffer, primary, false, steps);
+      copy(buffer, from, slot, steps);
     }
     valid = true;
   }
   write(false);
-  return place;
+  return slot;
 }
 
 }  // namespace ferrite::core::link

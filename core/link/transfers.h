@@ -14,9 +14,9 @@ namespace ferrite::core::link {
 
 using namespace ferrite::core::runtime;
 
-/// Tracks which memory has each buffer's newest contents, while launches are listed in their order. The home
-/// of a buffer is its slot in the host's memory, or in the arena of the devices that can access it; the home
-/// of a port is the caller's memory.
+/// Tracks which memory has each buffer's newest contents, while launches are listed in their order. The
+/// primary slot of a buffer is in the host's memory, or in the arena of the devices that can access it; that
+/// of a port is the caller's memory. All other slots of a buffer are copies.
 class Transfers {
  public:
   /// `arenas`: by device, the offsets of the buffers that its kernels access.
@@ -25,11 +25,11 @@ class Transfers {
 
   /// The slot of the buffer for `device` at the next launch of `steps`. Adds the copies to `steps` that must
   /// precede the launch. If the launch writes the buffer (`written`), all other copies are stale after it.
-  BufferSlot reach(uint32_t device, loop::BufferId buffer, const BufferSlot& home, bool written,
+  BufferSlot reach(uint32_t device, loop::BufferId buffer, const BufferSlot& primary, bool written,
                    std::vector<Launch>& steps);
 
-  /// Copies the newest contents back to the buffer's home, unless they are there.
-  void copy_home(loop::BufferId buffer, const BufferSlot& home, std::vector<Launch>& steps);
+  /// Copies the newest contents back to the buffer's primary slot, unless they are there.
+  void copy_to_primary(loop::BufferId buffer, const BufferSlot& primary, std::vector<Launch>& steps);
 
   struct Transfer {
     loop::BufferId buffer;
@@ -41,14 +41,17 @@ class Transfers {
   std::span<const Transfer> listed() const { return transfers_; }
 
  private:
-  struct State {
-    bool home_valid = false;
-    std::map<uint32_t, std::pair<BufferSlot, bool>>
-        copies;  ///< by memory: the slot, and whether it has the newest contents
+  struct Copy {
+    BufferSlot slot;
+    bool valid = false;  ///< it has the newest contents
   };
-  State& state_of(loop::BufferId buffer, const BufferSlot& home);
+  struct State {
+    bool primary_valid = false;
+    std::map<uint32_t, Copy> copies;  ///< by memory
+  };
+  State& state_of(loop::BufferId buffer, const BufferSlot& primary);
   /// The slot of the buffer in a memory's arena.
-  BufferSlot arena_slot(uint32_t memory, loop::BufferId buffer, const BufferSlot& home) const;
+  BufferSlot arena_slot(uint32_t memory, loop::BufferId buffer, const BufferSlot& primary) const;
   /// Whether the devices with these memories copy directly from one to the other.
   bool are_peers(uint32_t memory, uint32_t other) const;
   /// Adds a copy. One of the slots is in the host's memory, or both are in the memories of peers.

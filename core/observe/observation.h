@@ -75,10 +75,10 @@ class Observation {
   bool statements = false;  ///< keep the statements before fusion
   bool graphs = false;      ///< keep the views: the graph at import and after the passes, and the schedule
   std::vector<Stage> stages;
-  std::vector<GraphView> views;         ///< if requested
-  std::vector<Statement> unfused;       ///< if requested
-  std::vector<Kernel> kernels;          ///< by their number in the executable, including packing kernels
-  std::vector<tune::Taken> selections;  ///< the candidate chosen for each distinct kernel
+  std::vector<GraphView> views;           ///< if requested
+  std::vector<Statement> unfused;         ///< if requested
+  std::vector<Kernel> kernels;            ///< by their number in the executable, including packing kernels
+  std::vector<select::Taken> selections;  ///< the candidate chosen for each distinct kernel
   std::vector<PlannedBuffer> memory;
   size_t groups = 0;                      ///< number of steps of the memory plan
   int64_t arena_bytes = 0;                ///< size with reuse, including workspaces

@@ -9,7 +9,7 @@
 #include "core/support/hash.h"
 #include "core/support/warning.h"
 
-namespace ferrite::core::tune {
+namespace ferrite::core::select {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,7 +64,7 @@ std::optional<Decision> parse(std::string_view text, std::string_view key, std::
 
 }  // namespace
 
-Store::Store(std::string folder) : folder_(std::move(folder)) {
+DecisionStore::DecisionStore(std::string folder) : folder_(std::move(folder)) {
   if (folder_.empty()) return;
   const auto why = cache::distrusted(folder_);
   if (why.empty()) return;
@@ -72,7 +72,7 @@ Store::Store(std::string folder) : folder_(std::move(folder)) {
   folder_.clear();
 }
 
-std::optional<Decision> Store::find(const std::string& key) const {
+std::optional<Decision> DecisionStore::find(const std::string& key) const {
   if (!is_open() || key.empty()) return std::nullopt;
   const fs::path path = fs::path(folder_) / (key + std::string(decision_suffix));
   std::string fault;
@@ -89,7 +89,7 @@ std::optional<Decision> Store::find(const std::string& key) const {
   return std::nullopt;
 }
 
-void Store::keep(const std::string& key, const Decision& decision) const {
+void DecisionStore::keep(const std::string& key, const Decision& decision) const {
   if (!is_open() || key.empty()) return;
   const nlohmann::ordered_json json{{"schema", schema},
                                     {"key", key},
@@ -107,4 +107,4 @@ void Store::keep(const std::string& key, const Decision& decision) const {
     warn(folder_, error(FE_EINVALID, "FE-T41", "a decision is not kept: {}", why));
 }
 
-}  // namespace ferrite::core::tune
+}  // namespace ferrite::core::select

@@ -12,7 +12,7 @@
 #include "core/support/toml/toml_reader.h"
 #include "runtime/pool.h"
 
-namespace ferrite::core::tune {
+namespace ferrite::core::select {
 namespace {
 
 using plugin::Key;
@@ -118,7 +118,7 @@ int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
 }  // namespace
 
-Result<Decisions> Decisions::open(const Options& options, const std::function<Contexts()>& contexts) {
+Result<Decisions> Decisions::open(const tune::Options& options, const std::function<Contexts()>& contexts) {
   Decisions decisions;
   decisions.libraries_first_ = options.libraries_first;
   if (!options.replay.empty()) {
@@ -127,8 +127,8 @@ Result<Decisions> Decisions::open(const Options& options, const std::function<Co
   }
   std::error_code failed;
   const bool stored = !options.folder.empty() && std::filesystem::exists(options.folder, failed);
-  if (options.mode == Mode::off || (options.mode == Mode::cached && !stored)) return decisions;
-  decisions.store_ = std::make_unique<Store>(options.folder);
+  if (options.mode == tune::Mode::off || (options.mode == tune::Mode::cached && !stored)) return decisions;
+  decisions.store_ = std::make_unique<DecisionStore>(options.folder);
   if (decisions.store_->is_open()) decisions.contexts_ = contexts();
   return decisions;
 }
@@ -156,8 +156,8 @@ Result<void> Decisions::read_lock(const std::string& path) {
           entry.place("device"),
           error(FE_EINVALID, "FE-M08", "the numbers of device '{}' are given twice; {}", device, cure));
   }
-  for (const auto kind : {Kind::kernel, Kind::library})
-    for (const auto& entry : table.table_list(kind == Kind::kernel ? "kernel" : "library")) {
+  for (const auto kind : {DecisionKind::kernel, DecisionKind::library})
+    for (const auto& entry : table.table_list(kind == DecisionKind::kernel ? "kernel" : "library")) {
       Decision decision{.provider = *entry.string("provider"),
                         .candidate = *entry.string("candidate"),
                         .covered = static_cast<uint64_t>(entry.integer("covered").value_or(0)),
@@ -166,7 +166,7 @@ Result<void> Decisions::read_lock(const std::string& path) {
                         .usual = {},
                         .usual_seconds = 0,
                         .by = "locked"};
-      const tune::Decisions::Key key{kind, *entry.string("device"), *entry.string("entry")};
+      const Decisions::Key key{kind, *entry.string("device"), *entry.string("entry")};
       const auto place = entry.place("entry");
       if (const auto [found, added] = locked_.emplace(key, place); !added)
         return core::at(place, error(FE_EINVALID, "FE-M08", "{} is decided twice, at {} too; {}",
@@ -179,18 +179,19 @@ Result<void> Decisions::read_lock(const std::string& path) {
 std::string Decisions::store_key(const Key& key) const {
   const auto found = contexts_.find(std::get<1>(key));
   if (found == contexts_.end() || found->second.empty()) return {};
-  return hash128({"decision 0", std::get<0>(key) == Kind::kernel ? "kernel" : "library", found->second,
-                  std::get<1>(key), std::get<2>(key)});
+  return hash128({"decision 0", std::get<0>(key) == DecisionKind::kernel ? "kernel" : "library",
+                  found->second, std::get<1>(key), std::get<2>(key)});
 }
 
-std::optional<Decision> Decisions::find(Kind kind, const std::string& device, const std::string& entry) {
+std::optional<Decision> Decisions::find(DecisionKind kind, const std::string& device,
+                                        const std::string& entry) {
   const Key key{kind, device, entry};
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   if (!store_->is_open()) return std::nullopt;
   return known_[key] = store_->find(store_key(key));
 }
 
-void Decisions::set(Kind kind, const std::string& device, const std::string& entry, Decision decision,
+void Decisions::set(DecisionKind kind, const std::string& device, const std::string& entry, Decision decision,
                     bool keep) {
   const Key key{kind, device, entry};
   if (keep) store_->keep(store_key(key), decision);
@@ -225,8 +226,8 @@ void Decisions::lock_numbers(const runtime::Devices& devices) const {
 
 Result<void> Decisions::write_lock(const std::string& path, const runtime::Devices& devices) const {
   const auto text = lock_text(taken_, devices);
-  const std::array pieces{std::as_bytes(std::span(text))};
-  if (const auto why = replace_file(path, pieces); !why.empty())
+  const std::array chunks{std::as_bytes(std::span(text))};
+  if (const auto why = replace_file(path, chunks); !why.empty())
     return core::at(path, error(FE_EINVALID, "FE-C10", "the decisions lock cannot be written: {}", why));
   return {};
 }
@@ -258,7 +259,7 @@ std::string figures_text(std::string_view entry, const Decision& decision) {
 
 std::string lock_text(std::span<const Taken> taken, const runtime::Devices& devices) {
   // devices of one kind share their decisions
-  std::set<std::tuple<Kind, std::string_view, std::string_view>> written;
+  std::set<std::tuple<DecisionKind, std::string_view, std::string_view>> written;
   std::string text =
       "# Written by `ferrite ... --lock-decisions`: which candidate each kernel gets.\nschema = 0\n";
   std::set<std::string_view> kinds;
@@ -273,7 +274,7 @@ std::string lock_text(std::span<const Taken> taken, const runtime::Devices& devi
   }
   for (const auto& each : taken) {
     const auto& decision = each.decision;
-    const bool library = each.kind == Kind::library;
+    const bool library = each.kind == DecisionKind::library;
     if (!written.emplace(each.kind, each.device, each.entry).second) continue;
     text += fmt::format("\n[[{}]]\nentry = {}\nfrom = {}\ndevice = {}\nprovider = {}\ncandidate = {}\n",
                         library ? "library" : "kernel", plugin::toml_string(each.entry),
@@ -287,7 +288,7 @@ std::string lock_text(std::span<const Taken> taken, const runtime::Devices& devi
   return text;
 }
 
-std::map<std::string, std::string> contexts(const runtime::Devices& devices, int64_t threads) {
+std::map<std::string, std::string> decision_contexts(const runtime::Devices& devices, int64_t threads) {
   const int64_t workers = threads > 0 ? threads : runtime::Pool::process().workers();
   std::map<std::string, std::string> result;
   for (const auto& device : devices) {
@@ -302,4 +303,4 @@ std::map<std::string, std::string> contexts(const runtime::Devices& devices, int
   return result;
 }
 
-}  // namespace ferrite::core::tune
+}  // namespace ferrite::core::select

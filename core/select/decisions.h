@@ -16,7 +16,7 @@
 #include "core/support/error.h"
 #include "runtime/device.h"
 
-namespace ferrite::core::tune {
+namespace ferrite::core::select {
 
 /// A decision about a kernel.
 struct Decision {
@@ -33,11 +33,11 @@ struct Decision {
 /// The subject of a decision. Where a device has libraries, a decision of kind `library` concerns a kernel in
 /// its form with unmerged maps, of which a library may run all or a part. The kernels that no library runs
 /// are the subject of decisions of kind `kernel`, for code generators.
-enum class Kind : uint8_t { kernel, library };
+enum class DecisionKind : uint8_t { kernel, library };
 
 /// A choice that a compilation made.
 struct Taken {
-  Kind kind = Kind::kernel;
+  DecisionKind kind = DecisionKind::kernel;
   std::string device{};      ///< its kind
   std::string entry{};       ///< of the kernel, before its constants are packed
   std::string provenance{};  ///< model nodes
@@ -49,10 +49,10 @@ struct Taken {
 /// depends. An entry is checked against its own hash. A damaged one is renamed, with a warning (FE-T40), and
 /// its kernel is decided again. A folder that other users can write to is not used. Safe for any number of
 /// processes.
-class Store {
+class DecisionStore {
  public:
   /// An empty folder name: nothing is stored. FE-T41, a warning, where the folder is not safe.
-  explicit Store(std::string folder);
+  explicit DecisionStore(std::string folder);
   bool is_open() const { return !folder_.empty(); }
   std::optional<Decision> find(const std::string& key) const;
   /// FE-T41, a warning, where the entry cannot be written.
@@ -68,22 +68,23 @@ inline constexpr std::string_view decision_suffix = ".decision";
 class Decisions {
  public:
   /// Without decisions: costs decide.
-  Decisions() : store_(std::make_unique<Store>("")) {}
+  Decisions() : store_(std::make_unique<DecisionStore>("")) {}
   using Contexts = std::map<std::string, std::string>;
   /// `contexts` is called only where there is a store. It returns, by kind of device, a hash of everything on
   /// which a decision depends besides the kernel; nothing is stored for a device without a hash. Errors are
   /// those of reading a lock: FE-M01 to FE-M04, FE-M08, FE-M14.
-  static Result<Decisions> open(const Options& options, const std::function<Contexts()>& contexts);
+  static Result<Decisions> open(const tune::Options& options, const std::function<Contexts()>& contexts);
 
   /// The decision about a kernel, by its entry; none where costs decide.
-  std::optional<Decision> find(Kind kind, const std::string& device, const std::string& entry);
+  std::optional<Decision> find(DecisionKind kind, const std::string& device, const std::string& entry);
   /// Whether a lock is replayed: a kernel without an entry in it is an error.
   bool is_locked() const { return !lock_path_.empty(); }
   const std::string& lock_path() const { return lock_path_; }
-  /// Options::libraries_first.
+  /// tune::Options::libraries_first.
   bool libraries_first() const { return libraries_first_; }
   /// Sets a decision. `keep`: stores it for other compilations too.
-  void set(Kind kind, const std::string& device, const std::string& entry, Decision decision, bool keep);
+  void set(DecisionKind kind, const std::string& device, const std::string& entry, Decision decision,
+           bool keep);
 
   /// Starts a new round: forgets the choices made so far.
   void begin() { taken_.clear(); }
@@ -97,11 +98,11 @@ class Decisions {
   Result<void> write_lock(const std::string& path, const runtime::Devices& devices) const;
 
  private:
-  using Key = std::tuple<Kind, std::string, std::string>;
+  using Key = std::tuple<DecisionKind, std::string, std::string>;
   Result<void> read_lock(const std::string& path);
   std::string store_key(const Key& key) const;
 
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<DecisionStore> store_;
   Contexts contexts_;
   std::map<Key, std::optional<Decision>> known_;            ///< none: the store has no entry
   std::map<Key, std::string> locked_;                       ///< the position of each entry in the lock
@@ -114,7 +115,7 @@ class Decisions {
 /// By kind of device, a hash of everything on which decisions about its kernels depend besides the kernels:
 /// the device description, each provider with its settings and its library's contents, and the number of
 /// workers. Empty for a device with a provider that has no fingerprint.
-std::map<std::string, std::string> contexts(const runtime::Devices& devices, int64_t threads);
+std::map<std::string, std::string> decision_contexts(const runtime::Devices& devices, int64_t threads);
 
 /// FE-T42: a decision names a provider or a candidate that does not exist.
 Error no_candidate(const Decisions& decisions, const Decision& decision, std::string_view entry,
@@ -129,4 +130,4 @@ std::string figures_text(std::string_view entry, const Decision& decision);
 /// device, and the choices in order. Equal decisions give equal texts.
 std::string lock_text(std::span<const Taken> taken, const runtime::Devices& devices);
 
-}  // namespace ferrite::core::tune
+}  // namespace ferrite::core::select

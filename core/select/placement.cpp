@@ -61,8 +61,8 @@ schedule::DeviceAssignment assign_devices(const loop::LoopProgram& program, cons
   return assignment;
 }
 
-Placement place(const schedule::Schedule& schedule, const runtime::Devices& devices,
-                const CandidateBlocklist& blocklist, Ledger& ledger) {
+Placement assign_groups(const schedule::Schedule& schedule, const runtime::Devices& devices,
+                        const CandidateBlocklist& blocklist, Ledger& ledger) {
   Placement placement(schedule.groups.size());
   for (size_t g = 0; g < placement.size(); ++g) placement[g].group = g;
   if (devices.size() == 1) return placement;

@@ -17,11 +17,10 @@
 namespace ferrite::core::plugin {
 class CostModels;
 }
-namespace ferrite::core::tune {
-class Decisions;
-}
 
 namespace ferrite::core::select {
+
+class Decisions;
 
 struct Choice {
   size_t group = 0;     ///< in the schedule at the time of placement, before groups were split
@@ -39,8 +38,8 @@ using Placement = std::vector<Choice>;
 /// and the blocklist. The last device gets the groups that no other one supports, those that read only
 /// constants, and the opaque kernels of plugins. With more than one device, each group is a record in the
 /// ledger.
-Placement place(const schedule::Schedule& schedule, const runtime::Devices& devices,
-                const CandidateBlocklist& blocklist, Ledger& ledger);
+Placement assign_groups(const schedule::Schedule& schedule, const runtime::Devices& devices,
+                        const CandidateBlocklist& blocklist, Ledger& ledger);
 
 /// The device that runs each statement of a program as a kernel of its own: the first one that supports it.
 /// Empty where there is one device.
@@ -68,7 +67,7 @@ using LibraryOffers = std::map<size_t, std::vector<LibraryOffer>>;
 Result<bool> select_libraries(schedule::Schedule& schedule, const schedule::Schedule& parts,
                               Placement& placement, const runtime::Devices& devices,
                               plugin::CostModels& costs, const schedule::MemoryLimit& memory,
-                              CandidateBlocklist& blocklist, Ledger& ledger, tune::Decisions& decisions,
+                              CandidateBlocklist& blocklist, Ledger& ledger, Decisions& decisions,
                               LibraryOffers* offers = nullptr);
 
 /// Whether a device of the program has a library provider.

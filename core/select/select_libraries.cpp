@@ -24,7 +24,7 @@ class Selector {
  public:
   Selector(Schedule& schedule, const Schedule& parts, Placement& placement, const runtime::Devices& devices,
            plugin::CostModels& costs, const schedule::MemoryLimit& memory, CandidateBlocklist& blocklist,
-           Ledger& ledger, tune::Decisions& decisions, LibraryOffers* collected)
+           Ledger& ledger, Decisions& decisions, LibraryOffers* collected)
       : schedule_(schedule),
         parts_(parts),
         placement_(placement),
@@ -99,7 +99,7 @@ class Selector {
                          std::vector<std::pair<int64_t, bool>>& workspaces) {
     const auto& device = *devices_[placement_[g].device];
 
-    const auto decided = decisions_.find(tune::Kind::library, device.kind, flat.entry);
+    const auto decided = decisions_.find(DecisionKind::library, device.kind, flat.entry);
     // A lock or a measurement may assign the group to code generators.
     if (decided ? decided->provider.empty() : decisions_.is_locked()) return Verdict();
 
@@ -170,15 +170,15 @@ class Selector {
           best = v;
       }
       if (best.compiler) {
-        ledger_.add({"select", subject, best.name, "chosen", decided->by,
-                     tune::figures_text(flat.entry, *decided), best.cost});
+        ledger_.add({"select", subject, best.name, "chosen", decided->by, figures_text(flat.entry, *decided),
+                     best.cost});
         took(subject, flat.entry, device.kind, best, *decided, offers.size() + 1);
         return best;
       }
       if (decisions_.is_locked())
-        return tune::no_candidate(decisions_, *decided, flat.entry,
-                                  fmt::format("is not offered for {} of its {}", decided->covered,
-                                              counted(group.kernel.statements.size(), "statement")));
+        return no_candidate(decisions_, *decided, flat.entry,
+                            fmt::format("is not offered for {} of its {}", decided->covered,
+                                        counted(group.kernel.statements.size(), "statement")));
     }
     if (!offers.empty()) {
       FE_TRY(whole, price(device, kernels_.make(g)));
@@ -194,12 +194,12 @@ class Selector {
   }
 
   void took(const std::string& subject, const std::string& entry, const std::string& device,
-            const Verdict& verdict, tune::Decision decision, size_t candidates) {
+            const Verdict& verdict, Decision decision, size_t candidates) {
     decision.provider = verdict.compiler->id;
     decision.candidate = verdict.name;
     decision.covered = verdict.covered;
     decision.cost = verdict.cost;
-    decisions_.took({tune::Kind::library, device, entry, subject, candidates, std::move(decision)});
+    decisions_.took({DecisionKind::library, device, entry, subject, candidates, std::move(decision)});
   }
 
   template <class Offers>
@@ -276,7 +276,7 @@ class Selector {
   const std::vector<int64_t> live_;  ///< by group
   CandidateBlocklist& blocklist_;
   Ledger& ledger_;
-  tune::Decisions& decisions_;
+  Decisions& decisions_;
   LibraryOffers* const collected_;
   const schedule::KernelMaker kernels_, kernels_of_parts_;
   const std::vector<bool> init_;
@@ -289,7 +289,7 @@ class Selector {
 Result<bool> select_libraries(Schedule& schedule, const Schedule& parts, Placement& placement,
                               const runtime::Devices& devices, plugin::CostModels& costs,
                               const schedule::MemoryLimit& memory, CandidateBlocklist& blocklist,
-                              Ledger& ledger, tune::Decisions& decisions, LibraryOffers* offers) {
+                              Ledger& ledger, Decisions& decisions, LibraryOffers* offers) {
   return Selector(schedule, parts, placement, devices, costs, memory, blocklist, ledger, decisions, offers)
       .run();
 }

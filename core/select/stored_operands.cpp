@@ -81,7 +81,7 @@ Result<std::vector<std::string>> StoredOperands::choose(const LoopProgram& progr
   schedule::number_by_group(parts);
   schedule::expose_epilogues(parts);
 
-  auto placement = place(plain, devices_, blocklist, ledger);
+  auto placement = assign_groups(plain, devices_, blocklist, ledger);
   const auto devices = placement;  // by group
   auto taken = plain;
   FE_TRY(const bool any,

@@ -21,7 +21,7 @@ class StoredOperands : public schedule::OperandAdvisor {
   /// Keeps references to all arguments but the memory limit.
   StoredOperands(const runtime::Devices& devices, plugin::CostModels& costs,
                  const schedule::MemoryLimit& memory, const CandidateBlocklist& blocklist,
-                 tune::Decisions& decisions)
+                 Decisions& decisions)
       : devices_(devices), costs_(costs), memory_(memory), blocklist_(blocklist), decisions_(decisions) {}
 
   std::vector<std::string> stored(const schedule::LoopProgram& program,
@@ -39,7 +39,7 @@ class StoredOperands : public schedule::OperandAdvisor {
   plugin::CostModels& costs_;
   const schedule::MemoryLimit memory_;
   const CandidateBlocklist& blocklist_;
-  tune::Decisions& decisions_;
+  Decisions& decisions_;
   Result<void> failed_;
 };
 

@@ -65,14 +65,14 @@ class SessionEngine final : public Engine {
  public:
   static Result<std::shared_ptr<Engine>> open(const ferrite_session_options& given,
                                               std::shared_ptr<runtime::Allocator> allocator) {
-    plugin::PipelineRequest request;
+    config::PipelineRequest request;
     if (given.manifest) request.manifest = given.manifest;
     for (uint64_t k = 0; given.plugins && k < given.plugin_count; ++k)
       request.plugins.emplace_back(given.plugins[k]);
     if (given.profile) request.profile = given.profile;
     request.safe_mode = given.safe_mode != 0;
     if (given.device) request.devices = given.device;
-    FE_TRY(auto pipeline, plugin::read_pipeline(request));
+    FE_TRY(auto pipeline, config::read_pipeline(request));
     if (given.device) {
       pipeline.device = given.device;
       pipeline.device_where.clear();

@@ -13,7 +13,7 @@
 #include "driver/config/schema.h"
 #include "ferrite/abi/base.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 #if defined(__x86_64__)
@@ -309,4 +309,4 @@ bool TargetPattern::matches(std::string_view target) const {
                              : word == name;
 }
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -11,7 +11,7 @@
 #include "core/support/error.h"
 #include "driver/config/settings_read.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 
 /// "1.2.0", optionally with a suffix "-rc1". Comparisons ignore suffixes.
 struct Version {
@@ -83,4 +83,4 @@ PassLimits read_limits(const TomlTable& table);
 /// The path `relative` inside `folder`; FE-M07 where it is absolute or leaves the folder.
 Result<std::string> path_within(const std::string& folder, const std::string& relative);
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -4,7 +4,7 @@
 #include "core/schedule/features.h"
 #include "driver/config/schema.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 using Names = std::string_view;
@@ -512,4 +512,4 @@ const KeyTable& lock_keys() { return lock_table; }
 const KeyTable& declaration_keys() { return declaration_table; }
 std::span<const std::string_view> setting_types() { return types; }
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

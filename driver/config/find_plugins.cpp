@@ -11,7 +11,7 @@
 #include "core/support/suggest.h"
 #include "driver/config/descriptor.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 namespace fs = std::filesystem;
@@ -520,4 +520,4 @@ Result<Pipeline> find_plugins(ManifestContent content, const PipelineRequest& re
   return Finder(std::move(content), request, lock).run();
 }
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -5,10 +5,10 @@
 #include "driver/config/lock.h"
 #include "driver/config/manifest_read.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 
 /// Finds the plugins that the manifests and the request enable. `lock` may be null. Errors are those of
 /// read_pipeline().
 Result<Pipeline> find_plugins(ManifestContent content, const PipelineRequest& request, const Lock* lock);
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -10,7 +10,7 @@
 #include "driver/config/schema.h"
 #include "runtime/plugin/plugin_library.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 namespace fs = std::filesystem;
@@ -197,4 +197,4 @@ Result<void> Lock::check(PluginRequest& request, std::string_view descriptor) co
                                   request.id, request.why));
 }
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -9,7 +9,7 @@
 #include "core/support/error.h"
 #include "driver/config/manifest.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 
 struct LockedFile {
   std::string path;    ///< in the form of the lock; empty: no such file
@@ -56,4 +56,4 @@ class Lock {
   std::vector<LockedPlugin> plugins_;
 };
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -10,7 +10,7 @@
 #include "driver/config/lock.h"
 #include "driver/config/manifest_read.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 
 namespace {
 
@@ -62,4 +62,4 @@ Result<Pipeline> read_pipeline(const PipelineRequest& request) {
   return read_pipeline_text(text, manifest, request);
 }
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -12,7 +12,9 @@
 #include "core/support/error.h"
 #include "core/support/files/installed_files.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
+
+using namespace ferrite::core::plugin;
 
 /// The settings in [pass."name"] of a pass or a rule file.
 struct PassOverride {
@@ -131,4 +133,4 @@ Result<Pipeline> read_pipeline_text(std::string_view text, const std::string& pa
 /// plugin; FE-M10 for a cycle.
 Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry>& passes);
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

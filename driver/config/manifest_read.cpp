@@ -13,7 +13,7 @@
 #include "driver/config/descriptor.h"
 #include "driver/config/schema.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 namespace fs = std::filesystem;
@@ -340,4 +340,4 @@ Result<ManifestContent> read_manifest(std::string_view text, const std::string& 
   return reader.finish();
 }
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -9,7 +9,7 @@
 #include "driver/config/manifest.h"
 #include "driver/config/settings_read.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 
 /// The settings in [plugin."id"] of all manifests together.
 struct PluginSettings {
@@ -43,4 +43,4 @@ std::vector<std::string_view> name_views(const std::vector<std::string>& names);
 Result<ManifestContent> read_manifest(std::string_view text, const std::string& path,
                                       const std::string& profile);
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -8,7 +8,7 @@
 #include "driver/config/manifest.h"
 #include "driver/config/manifest_read.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -237,4 +237,4 @@ Result<void> apply_pass_settings(const Pipeline& pipeline, std::vector<PassEntry
   return {};
 }
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -167,4 +167,4 @@ std::string key_tables_markdown(const FileKeys& file) {
   return text;
 }
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -10,7 +10,9 @@
 
 #include "core/support/toml/keys.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
+
+using namespace ferrite::core::plugin;
 
 /// A kind of file.
 struct FileKeys {
@@ -35,4 +37,4 @@ std::string json_schema(const FileKeys& file);
 /// The tables of docs/manifest.md for a kind of file: one for each table of keys, outer ones first.
 std::string key_tables_markdown(const FileKeys& file);
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -7,7 +7,7 @@
 #include "core/support/suggest.h"
 #include "driver/config/schema.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 using graph::AttributeValue;
@@ -265,4 +265,4 @@ Result<std::vector<graph::Attribute>> settle_settings(std::string_view plugin, c
   return settled;
 }
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

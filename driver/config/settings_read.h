@@ -13,7 +13,9 @@
 #include "core/support/error.h"
 #include "core/support/toml/toml_reader.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
+
+using namespace ferrite::core::plugin;
 
 /// One setting as its descriptor declares it.
 struct DeclaredSetting {
@@ -45,4 +47,4 @@ Result<void> read_settings(const TomlTable& table, GivenSettings& given);
 Result<std::vector<graph::Attribute>> settle_settings(std::string_view plugin, const Declarations& declared,
                                                       const GivenSettings& given);
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -24,17 +24,17 @@ class Weights {
     auto [found, added] = offsets_.try_emplace({hash128(bytes), bytes.size()}, end_);
     if (!added) return found->second;
     static constexpr std::array<std::byte, alignment> zeros{};
-    pieces_.push_back(bytes);
+    chunks_.push_back(bytes);
     const uint64_t padding = (alignment - bytes.size() % alignment) % alignment;
-    pieces_.push_back(Bytes(zeros).first(padding));
+    chunks_.push_back(Bytes(zeros).first(padding));
     end_ += bytes.size() + padding;
     return found->second;
   }
-  std::vector<Bytes> pieces() const { return pieces_; }
+  std::vector<Bytes> chunks() const { return chunks_; }
 
  private:
   std::map<std::pair<std::string, size_t>, uint64_t> offsets_;
-  std::vector<Bytes> pieces_;
+  std::vector<Bytes> chunks_;
   uint64_t end_ = 0;
 };
 
@@ -75,7 +75,7 @@ Result<uint64_t> save(const std::string& path, const Contents& contents) {
     sections.push_back({Kind::code, k, Codec::zstd, {codes[k]}});
   }
   sections.push_back({Kind::graph, all_targets, Codec::zstd, {graph.bytes}});
-  sections.push_back({Kind::weights, all_targets, Codec::stored, weights.pieces()});
+  sections.push_back({Kind::weights, all_targets, Codec::stored, weights.chunks()});
   return write(path, sections);
 }
 

@@ -21,7 +21,7 @@ constexpr size_t alignment = 64;
 class Sweep {
  public:
   explicit Sweep(const runtime::Executable& executable) : workers_(executable.workers) {
-    if (executable.devices[executable.home()]->host_memory)
+    if (executable.devices[executable.default_device()]->host_memory)
       memory_.resize(static_cast<size_t>(workers_) * each);
   }
   void run() {

@@ -20,6 +20,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using runtime::Compiler;
 using schedule::Schedule;
+using select::Decision;
+using select::DecisionKind;
+using select::Decisions;
 
 // The part of the budget for timing each kernel's cheapest candidate; the rest is for the search.
 constexpr double share_of_first = 0.4;
@@ -187,13 +190,13 @@ class Tuner {
   bool is_decided(const Question& question) const {
     const auto& kind = subject_.devices[question.device]->kind;
     if (!question.parts_entry.empty()) {
-      const auto library = decisions_.find(Kind::library, kind, question.parts_entry);
+      const auto library = decisions_.find(DecisionKind::library, kind, question.parts_entry);
       if (!library) return false;
       // A library decision without a provider leaves the kernel to code generators, which need a decision of
       // their own.
       if (!library->provider.empty()) return true;
     }
-    return decisions_.find(Kind::kernel, kind, question.entry).has_value();
+    return decisions_.find(DecisionKind::kernel, kind, question.entry).has_value();
   }
 
   Result<void> find_ways(Question& question, const loop::Kernel& kernel,
@@ -223,8 +226,8 @@ class Tuner {
     options.decisions = &forced;
     options.memory.op_by_op.reset();  // that limit is for the whole program
     if (!way.is_library()) {
-      forced.set(Kind::kernel, device, question.entry, {.provider = way.compiler->id, .candidate = way.name},
-                 false);
+      forced.set(DecisionKind::kernel, device, question.entry,
+                 {.provider = way.compiler->id, .candidate = way.name}, false);
       const auto schedule = alone(subject_.groups, question.group, constants_);
       FE_TRY(auto trial,
              Trial::make(schedule, subject_.devices, {{0, question.device, nullptr}}, options, blocklist_));
@@ -333,7 +336,7 @@ class Tuner {
                       .usual_seconds = usual_seconds,
                       .by = "measured"};
     if (winner.is_library()) {
-      decisions_.set(Kind::library, device, question.parts_entry, std::move(decision), keep);
+      decisions_.set(DecisionKind::library, device, question.parts_entry, std::move(decision), keep);
       return;
     }
     if (!question.parts_entry.empty()) {
@@ -341,9 +344,9 @@ class Tuner {
       // generators.
       Decision nobody = decision;
       nobody.provider.clear();
-      decisions_.set(Kind::library, device, question.parts_entry, std::move(nobody), keep);
+      decisions_.set(DecisionKind::library, device, question.parts_entry, std::move(nobody), keep);
     }
-    decisions_.set(Kind::kernel, device, question.entry, std::move(decision), keep);
+    decisions_.set(DecisionKind::kernel, device, question.entry, std::move(decision), keep);
   }
 
   const Subject& subject_;
@@ -363,7 +366,7 @@ class Tuner {
 
 Result<void> measure(const Subject& subject, const Options& options, const link::BuildOptions& build,
                      plugin::CostModels& costs, const select::CandidateBlocklist& blocklist,
-                     Decisions& decisions, Ledger& ledger) {
+                     select::Decisions& decisions, Ledger& ledger) {
   return Tuner(subject, options, build, costs, blocklist, decisions, ledger).run();
 }
 

@@ -19,6 +19,6 @@ namespace ferrite::core::tune {
 /// cannot run code that was compiled for it.
 Result<void> measure(const Subject& subject, const Options& options, const link::BuildOptions& build,
                      plugin::CostModels& costs, const select::CandidateBlocklist& blocklist,
-                     Decisions& decisions, Ledger& ledger);
+                     select::Decisions& decisions, Ledger& ledger);
 
 }  // namespace ferrite::core::tune

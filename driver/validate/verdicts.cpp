@@ -186,10 +186,10 @@ std::string trusted_folder(const std::string& given) {
 
 }  // namespace
 
-Result<void> validate_rules(plugin::Registry& registry, plugin::RuleValidation level,
+Result<void> validate_rules(plugin::Registry& registry, config::RuleValidation level,
                             const std::string& built_in_folder, const std::string& given_folder,
                             const std::string& loading) {
-  if (level == plugin::RuleValidation::off) return {};
+  if (level == config::RuleValidation::off) return {};
   const std::string folder = trusted_folder(given_folder);
   for (size_t k = 0; k < registry.rule_sets().size(); ++k) {
     const RuleSetEntry& set = registry.rule_sets()[k];
@@ -222,7 +222,7 @@ Result<void> validate_rules(plugin::Registry& registry, plugin::RuleValidation l
                         .message());
           continue;
         }
-        if (level == plugin::RuleValidation::strict)
+        if (level == config::RuleValidation::strict)
           return at(
               rules.rules[r].where(rules.rules[r].position),
               error(FE_EINVALID, "FE-R36",

@@ -17,7 +17,7 @@ namespace ferrite::core::validate {
 /// that load the plugins. FE-R36 under RuleValidation::strict for an untested rule. Where the plugin's
 /// on_error is skip, both disable the rules instead. A disabled or untested rule is a warning, and so is
 /// FE-R65, a rule that passed on thin evidence (coverage.h); the rest goes to the log, channel "plugins".
-Result<void> validate_rules(plugin::Registry& registry, plugin::RuleValidation level,
+Result<void> validate_rules(plugin::Registry& registry, config::RuleValidation level,
                             const std::string& built_in_folder, const std::string& folder,
                             const std::string& loading);
 

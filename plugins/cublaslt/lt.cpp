@@ -20,9 +20,9 @@ std::shared_ptr<const Library> open(const std::string& name) {
   library.find("cublasLtMatmulDescCreate", f.product_create);
   library.find("cublasLtMatmulDescDestroy", f.product_destroy);
   library.find("cublasLtMatmulDescSetAttribute", f.product_set);
-  library.find("cublasLtMatmulPreferenceCreate", f.wishes_create);
-  library.find("cublasLtMatmulPreferenceDestroy", f.wishes_destroy);
-  library.find("cublasLtMatmulPreferenceSetAttribute", f.wishes_set);
+  library.find("cublasLtMatmulPreferenceCreate", f.preference_create);
+  library.find("cublasLtMatmulPreferenceDestroy", f.preference_destroy);
+  library.find("cublasLtMatmulPreferenceSetAttribute", f.preference_set);
   library.find("cublasLtMatmulAlgoGetHeuristic", f.search);
   library.find("cublasLtMatmul", f.multiply);
   return result;

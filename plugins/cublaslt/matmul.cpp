@@ -50,8 +50,10 @@ Matmul::Matmul(std::shared_ptr<const Library> library, Product product)
   lt::Handle made = nullptr;
   check(library_->product_create(&made, compute, wide ? lt::real_64f : lt::real_32f), "describing a product");
   description_ = Owned(made, {library_->product_destroy});
-  set("turning an operand", lt::product_a_turned, p.a.turned ? lt::turned : lt::not_turned);
-  set("turning an operand", lt::product_b_turned, p.b.turned ? lt::turned : lt::not_turned);
+  set("transposing an operand", lt::product_a_transposed,
+      p.a.transposed ? lt::transposed : lt::not_transposed);
+  set("transposing an operand", lt::product_b_transposed,
+      p.b.transposed ? lt::transposed : lt::not_transposed);
   set("choosing what follows", lt::product_epilogue, p.epilogue);
   if (p.bias.argument >= 0) {
     set("describing the bias", lt::product_bias_type, static_cast<int32_t>(type_of(p.result)));
@@ -67,10 +69,10 @@ Matmul::Matmul(std::shared_ptr<const Library> library, Product product)
 }
 
 std::vector<lt::Found> Matmul::search(lt::Handle library, int64_t most_workspace, int most) const {
-  lt::Handle wishes = nullptr;
-  check(library_->wishes_create(&wishes), "saying what is wished");
-  const auto wish = [&](int attribute, auto value) {
-    return library_->wishes_set(wishes, attribute, &value, sizeof value);
+  lt::Handle preferences = nullptr;
+  check(library_->preference_create(&preferences), "describing the preferences");
+  const auto set_preference = [&](int attribute, auto value) {
+    return library_->preference_set(preferences, attribute, &value, sizeof value);
   };
   const auto& p = product_;
   using Offsets = Product::Offsets;
@@ -78,20 +80,21 @@ std::vector<lt::Found> Matmul::search(lt::Handle library, int64_t most_workspace
     return static_cast<uint32_t>(p.alignment(operand, type));
   };
   std::vector<lt::Found> found(static_cast<size_t>(most));
-  int status = wish(lt::wish_workspace, static_cast<uint64_t>(most_workspace));
+  int status = set_preference(lt::preference_workspace, static_cast<uint64_t>(most_workspace));
   // With split-K, sum the parts in the accumulator type, never in the result's type.
-  if (status == lt::success) status = wish(lt::wish_reductions, lt::reduce_in_type_of_sums);
-  for (const auto& [attribute, value] : {std::pair(lt::wish_alignment_a, alignment(&Offsets::a, p.type)),
-                                         std::pair(lt::wish_alignment_b, alignment(&Offsets::b, p.type)),
-                                         std::pair(lt::wish_alignment_c, alignment(&Offsets::c, p.result)),
-                                         std::pair(lt::wish_alignment_d, alignment(&Offsets::d, p.result))})
-    if (status == lt::success) status = wish(attribute, value);
+  if (status == lt::success) status = set_preference(lt::preference_reductions, lt::reduce_in_type_of_sums);
+  for (const auto& [attribute, value] :
+       {std::pair(lt::preference_alignment_a, alignment(&Offsets::a, p.type)),
+        std::pair(lt::preference_alignment_b, alignment(&Offsets::b, p.type)),
+        std::pair(lt::preference_alignment_c, alignment(&Offsets::c, p.result)),
+        std::pair(lt::preference_alignment_d, alignment(&Offsets::d, p.result))})
+    if (status == lt::success) status = set_preference(attribute, value);
   int count = 0, searched = lt::success;
   if (status == lt::success)
-    searched = library_->search(library, description_.get(), a_.get(), b_.get(), c_.get(), d_.get(), wishes,
-                                most, found.data(), &count);
-  library_->wishes_destroy(wishes);
-  check(status, "saying what is wished");
+    searched = library_->search(library, description_.get(), a_.get(), b_.get(), c_.get(), d_.get(),
+                                preferences, most, found.data(), &count);
+  library_->preference_destroy(preferences);
+  check(status, "describing the preferences");
   // There is no algorithm, or none for these types; the library reports that in several ways.
   found.resize(searched == lt::success ? static_cast<size_t>(count) : 0);
   std::erase_if(found, [](const lt::Found& each) { return each.status != lt::success; });
@@ -112,13 +115,13 @@ void Matmul::run(lt::Handle library, const lt::Algorithm& algorithm, void* const
   for (int64_t launch = 0; launch < p.launches(); ++launch) {
     const auto offsets = p.offsets(launch);
     if (p.bias.argument >= 0) set("naming the bias", lt::product_bias, at(p.bias, offsets.bias, p.result));
-    check(
-        library_->multiply(library, description_.get(), wide ? static_cast<const void*>(&alpha64) : &alpha32,
-                           at(p.a.place, offsets.a, p.type), a_.get(), at(p.b.place, offsets.b, p.type),
-                           b_.get(), wide ? static_cast<const void*>(&beta64) : &beta32,
-                           at(p.c.place, offsets.c, p.result), c_.get(), at(p.d.place, offsets.d, p.result),
-                           d_.get(), &algorithm, workspace, static_cast<size_t>(workspace_bytes), stream),
-        "the product");
+    check(library_->multiply(
+              library, description_.get(), wide ? static_cast<const void*>(&alpha64) : &alpha32,
+              at(p.a.operand, offsets.a, p.type), a_.get(), at(p.b.operand, offsets.b, p.type), b_.get(),
+              wide ? static_cast<const void*>(&beta64) : &beta32, at(p.c.operand, offsets.c, p.result),
+              c_.get(), at(p.d.operand, offsets.d, p.result), d_.get(), &algorithm, workspace,
+              static_cast<size_t>(workspace_bytes), stream),
+          "the product");
   }
 }
 

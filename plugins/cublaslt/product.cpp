@@ -21,7 +21,7 @@ Matrix matrix(int64_t rows, int64_t row, int64_t columns, int64_t column, const 
     result.columns = columns;
     result.leading = columns == 1 ? rows : column;
   } else if (column == 1 || columns == 1) {
-    result.turned = true;
+    result.transposed = true;
     result.rows = columns;
     result.columns = rows;
     result.leading = row;
@@ -74,12 +74,12 @@ bool rows_begin_at_vectors(const Product& p) {
 /// Restricts a matrix to `count` columns, or rows, from `first` on.
 void cut(Matrix& matrix, bool columns, int64_t first, int64_t count) {
   (columns ? matrix.columns : matrix.rows) = count;
-  matrix.place.offset += first * (columns ? matrix.leading : 1);
+  matrix.operand.offset += first * (columns ? matrix.leading : 1);
 }
 
 Product part_of_m(Product p, int64_t first, int64_t count) {
   p.m = count;
-  cut(p.a, p.a.turned, first, count);
+  cut(p.a, p.a.transposed, first, count);
   cut(p.c, false, first, count);
   cut(p.d, false, first, count);
   p.bias.offset += first;
@@ -88,7 +88,7 @@ Product part_of_m(Product p, int64_t first, int64_t count) {
 
 Product part_of_n(Product p, int64_t first, int64_t count) {
   p.n = count;
-  cut(p.b, !p.b.turned, first, count);
+  cut(p.b, !p.b.transposed, first, count);
   cut(p.c, true, first, count);
   cut(p.d, true, first, count);
   return p;
@@ -96,8 +96,8 @@ Product part_of_n(Product p, int64_t first, int64_t count) {
 
 Product part_of_k(Product p, int64_t first, int64_t count) {
   p.k = count;
-  cut(p.a, !p.a.turned, first, count);
-  cut(p.b, p.b.turned, first, count);
+  cut(p.a, !p.a.transposed, first, count);
+  cut(p.b, p.b.transposed, first, count);
   return p;
 }
 
@@ -118,14 +118,14 @@ Product product_of(const Problem& p, bool tf32) {
   // exchanged.
   result.b = matrix(p.k.extent, p.k.a, p.m.extent, p.m.a, "an operand");
   result.d = matrix(p.n.extent, 1, p.m.extent, p.m.c, "the result");
-  result.a.place = p.b;
-  result.b.place = p.a;
-  result.d.place = p.c;
+  result.a.operand = p.b;
+  result.b.operand = p.a;
+  result.d.operand = p.c;
   if (p.addend_count > 0) {
     if (p.n.extent > 1 && p.n.addend[0] != 1) decline("what is added does not lie as the result does");
     result.has_c = true;
     result.c = matrix(p.n.extent, 1, p.m.extent, p.m.addend[0], "what is added");
-    result.c.place = p.addends[0];
+    result.c.operand = p.addends[0];
   } else {
     result.c = result.d;
   }
@@ -192,7 +192,7 @@ int64_t Product::launches() const {
 }
 
 Product::Offsets Product::offsets(int64_t launch) const {
-  Offsets at{a.place.offset, b.place.offset, c.place.offset, d.place.offset, bias.offset};
+  Offsets at{a.operand.offset, b.operand.offset, c.operand.offset, d.operand.offset, bias.offset};
   for (const auto& loop : around) {
     const int64_t step = launch % loop.extent;
     launch /= loop.extent;
@@ -218,8 +218,8 @@ std::string Product::text() const {
   };
   return "product of " + std::string(name_of(type)) + (tf32 ? " as tf32" : "") + ", m " + std::to_string(m) +
          " n " + std::to_string(n) + " k " + std::to_string(k) + number("batches", batches) +
-         number("launches", launches()) + (a.turned ? ", a turned" : "") + (b.turned ? ", b turned" : "") +
-         (has_c ? ", added to" : "");
+         number("launches", launches()) + (a.transposed ? ", a transposed" : "") +
+         (b.transposed ? ", b transposed" : "") + (has_c ? ", added to" : "");
 }
 
 double Product::seconds(const cuda_library::Device& device) const {

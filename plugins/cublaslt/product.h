@@ -15,8 +15,8 @@ namespace ferrite::cublaslt {
 /// A stored operand; leading, batch and offset in elements.
 struct Matrix {
   int64_t rows = 1, columns = 1, leading = 1, batch = 0;
-  bool turned = false;
-  contraction::Operand place;
+  bool transposed = false;
+  contraction::Operand operand;
 };
 
 /// d = activation(a * b + c + bias by rows) for each batch, and for each point of the loops around it.

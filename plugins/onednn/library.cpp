@@ -117,14 +117,14 @@ class OneDnn final : public LibraryProvider {
   }
   void exec_destroy(void* exec) override { delete static_cast<Computation*>(exec); }
   void exec_launch(const fe_launch_args& args) override {
-    struct Share {
+    struct Launch {
       const fe_launch_args& args;
       std::atomic<bool> failed{false};
       std::exception_ptr failure{};
-    } share{args};
-    host_.parallel_for(args.tasks, args.grain, args.workers, &share,
+    } launch{args};
+    host_.parallel_for(args.tasks, args.grain, args.workers, &launch,
                        [](void* self, int64_t begin, int64_t end, int64_t worker) {
-                         auto& s = *static_cast<Share*>(self);
+                         auto& s = *static_cast<Launch*>(self);
                          try {
                            static_cast<const Computation*>(s.args.function)
                                ->run(s.args.buffers, begin, end,
@@ -133,7 +133,7 @@ class OneDnn final : public LibraryProvider {
                            if (!s.failed.exchange(true)) s.failure = std::current_exception();
                          }
                        });
-    if (share.failure) std::rethrow_exception(share.failure);
+    if (launch.failure) std::rethrow_exception(launch.failure);
   }
 
  private:

@@ -105,7 +105,7 @@ void set_row(float* row, int64_t count, std::span<const float* const> addends,
 }  // namespace
 
 /// One primitive, with the reorders of its operands and its memory requirements.
-struct Computation::Piece {
+struct Computation::PrimitivePlan {
   Owned desc, primitive;
   MemoryDesc source, weights, bias, result;         // in the primitive's layouts
   MemoryDesc plain_source, plain_result, addend;    // in the kernel's layouts
@@ -158,11 +158,11 @@ struct Computation::Piece {
     check(library.primitive_attr_set_scratchpad_mode(attr, dnnl::user_scratchpad), "setting its memory");
     if (library.reorder_primitive_desc_create(&made, &from, library.engine, &to, library.engine, attr) !=
         dnnl::success)
-      decline("oneDNN brings no operand into its layout");
+      decline("oneDNN cannot reorder an operand into its layout");
     Owned owned(made, {library.primitive_desc_destroy});
     const auto* scratch = library.primitive_desc_query_md(made, dnnl::query_scratchpad, 0);
     if (scratch && static_cast<int64_t>(library.memory_desc_get_size(scratch)) > source_at)
-      decline("bringing an operand into its layout takes more memory than the product");
+      decline("reordering an operand into its layout takes more memory than the product");
     return owned;
   }
 
@@ -234,7 +234,7 @@ Computation::Computation(std::shared_ptr<const Library> library, const Problem& 
   else
     plan_product(pack, packed);
   tasks_ *= static_cast<int64_t>(parts_.size()) * column_chunks_;
-  for (const auto& piece : pieces_) workspace_bytes_ = std::max(workspace_bytes_, piece->workspace);
+  for (const auto& plan : plans_) workspace_bytes_ = std::max(workspace_bytes_, plan->workspace);
 }
 Computation::~Computation() = default;
 
@@ -267,31 +267,31 @@ void Computation::plan_product(bool pack, const MemoryDesc* packed) {
   const int type = type_of(p.type), result = type_of(p.result);
   for (int64_t first = 0; first < p.m.extent; first += rows) {
     const int64_t count = std::min(rows, p.m.extent - first);
-    if (!pieces_.empty() && count == rows) {
+    if (!plans_.empty() && count == rows) {
       parts_.push_back({0, first, first});
       continue;
     }
-    auto piece = std::make_unique<Piece>();
-    piece->has_bias = p.bias.argument >= 0;
-    piece->has_sum = p.addend_count > 0;
-    piece->rows = count;
-    piece->plain_source = plain(*library_, type, {count, p.k.extent}, {p.m.a, p.k.a});
-    piece->plain_result = plain(*library_, result, {count, columns_}, {p.m.c, 1});
-    piece->bias = plain(*library_, dnnl::f32, {1, columns_}, {columns_, 1});
+    auto plan = std::make_unique<PrimitivePlan>();
+    plan->has_bias = p.bias.argument >= 0;
+    plan->has_sum = p.addend_count > 0;
+    plan->rows = count;
+    plan->plain_source = plain(*library_, type, {count, p.k.extent}, {p.m.a, p.k.a});
+    plan->plain_result = plain(*library_, result, {count, columns_}, {p.m.c, 1});
+    plan->bias = plain(*library_, dnnl::f32, {1, columns_}, {columns_, 1});
     // All parts share one layout of the weights: the one that the first part prefers.
-    const auto wanted = !pieces_.empty() ? weights_
-                        : packed         ? *packed
-                        : pack           ? any(*library_, type, {p.k.extent, columns_})
-                                         : plain(*library_, type, {p.k.extent, columns_}, {p.k.b, p.n.b});
+    const auto wanted = !plans_.empty() ? weights_
+                        : packed        ? *packed
+                        : pack          ? any(*library_, type, {p.k.extent, columns_})
+                                        : plain(*library_, type, {p.k.extent, columns_}, {p.k.b, p.n.b});
     dnnl::OperationDesc operation{};
-    if (library_->matmul_desc_init(&operation, &piece->plain_source, &wanted,
-                                   piece->has_bias ? &piece->bias : nullptr,
-                                   &piece->plain_result) != dnnl::success)
+    if (library_->matmul_desc_init(&operation, &plan->plain_source, &wanted,
+                                   plan->has_bias ? &plan->bias : nullptr,
+                                   &plan->plain_result) != dnnl::success)
       decline("oneDNN does not describe it");
-    piece->make_desc(*library_, p, operation);
-    if (pieces_.empty()) weights_ = piece->weights;
-    parts_.push_back({pieces_.size(), first, first});
-    pieces_.push_back(std::move(piece));
+    plan->make_desc(*library_, p, operation);
+    if (plans_.empty()) weights_ = plan->weights;
+    parts_.push_back({plans_.size(), first, first});
+    plans_.push_back(std::move(plan));
   }
 }
 
@@ -308,53 +308,53 @@ void Computation::plan_convolution(const MemoryDesc* packed) {
                        (p.window_column.extent - 1) * p.columns.dilation - p.columns.low;
   const int type = type_of(p.type), result = type_of(p.result);
   for (int64_t first = 0; first < p.m.extent; first += rows) {
-    auto piece = std::make_unique<Piece>();
-    piece->rows = std::min(rows, p.m.extent - first);
+    auto plan = std::make_unique<PrimitivePlan>();
+    plan->rows = std::min(rows, p.m.extent - first);
     const int64_t from = first * p.rows.step - p.rows.low,
-                  last = (first + piece->rows - 1) * p.rows.step + reach - p.rows.low;
+                  last = (first + plan->rows - 1) * p.rows.step + reach - p.rows.low;
     const int64_t begin = std::max<int64_t>(0, from), end = std::min(p.rows.size - 1, last);
     if (end < begin) decline("a part of the convolution reads nothing but padding");
-    piece->input_rows = end - begin + 1;
-    piece->low = begin - from;
-    piece->has_bias = p.bias.argument >= 0;
-    piece->has_sum = p.addend_count > 0;
+    plan->input_rows = end - begin + 1;
+    plan->low = begin - from;
+    plan->has_bias = p.bias.argument >= 0;
+    plan->has_sum = p.addend_count > 0;
     // Parts with the same size and padding share a primitive.
-    parts_.push_back({pieces_.size(), first, begin});
-    const auto same = std::ranges::find_if(pieces_, [&](const auto& other) {
-      return other->rows == piece->rows && other->input_rows == piece->input_rows && other->low == piece->low;
+    parts_.push_back({plans_.size(), first, begin});
+    const auto same = std::ranges::find_if(plans_, [&](const auto& other) {
+      return other->rows == plan->rows && other->input_rows == plan->input_rows && other->low == plan->low;
     });
-    if (same != pieces_.end()) {
-      parts_.back().piece = static_cast<size_t>(same - pieces_.begin());
+    if (same != plans_.end()) {
+      parts_.back().plan = static_cast<size_t>(same - plans_.begin());
       continue;
     }
-    const std::vector<int64_t> in = {1, channels, piece->input_rows, p.columns.size},
+    const std::vector<int64_t> in = {1, channels, plan->input_rows, p.columns.size},
                                in_strides = {0, channel, p.m.a, p.column.a},
-                               to = {1, p.n.extent, piece->rows, p.column.extent},
+                               to = {1, p.n.extent, plan->rows, p.column.extent},
                                to_strides = {0, p.n.c, p.m.c, p.column.c};
-    piece->plain_source = plain(*library_, type, in, in_strides);
-    piece->plain_result = plain(*library_, result, to, to_strides);
-    piece->bias = plain(*library_, dnnl::f32, {p.n.extent}, {1});
-    if (piece->has_sum)
-      piece->addend = plain(*library_, dnnl::f32, to, {0, p.n.addend[0], p.m.addend[0], p.column.addend[0]});
-    const auto source = channels_last(in, in_strides) ? piece->plain_source : any(*library_, type, in);
-    const auto target = channels_last(to, to_strides) ? piece->plain_result : any(*library_, result, to);
+    plan->plain_source = plain(*library_, type, in, in_strides);
+    plan->plain_result = plain(*library_, result, to, to_strides);
+    plan->bias = plain(*library_, dnnl::f32, {p.n.extent}, {1});
+    if (plan->has_sum)
+      plan->addend = plain(*library_, dnnl::f32, to, {0, p.n.addend[0], p.m.addend[0], p.column.addend[0]});
+    const auto source = channels_last(in, in_strides) ? plan->plain_source : any(*library_, type, in);
+    const auto target = channels_last(to, to_strides) ? plan->plain_result : any(*library_, result, to);
     std::vector<int64_t> window = {p.n.extent, p.k.extent, p.window_row.extent, p.window_column.extent};
     if (p.depthwise) window.insert(window.begin() + 1, 1);
-    const auto wanted = !pieces_.empty() ? weights_ : packed ? *packed : any(*library_, type, window);
+    const auto wanted = !plans_.empty() ? weights_ : packed ? *packed : any(*library_, type, window);
     const std::array<int64_t, 2> steps = {p.rows.step, p.columns.step},
                                  dilations = {p.rows.dilation - 1, p.columns.dilation - 1},
-                                 low = {piece->low, p.columns.low},
+                                 low = {plan->low, p.columns.low},
                                  high = {last - end, std::max<int64_t>(0, wide - p.columns.size + 1)};
     dnnl::OperationDesc operation{};
     if (library_->dilated_convolution_forward_desc_init(
             &operation, dnnl::forward_inference, dnnl::convolution_direct, &source, &wanted,
-            piece->has_bias ? &piece->bias : nullptr, &target, steps.data(), dilations.data(), low.data(),
+            plan->has_bias ? &plan->bias : nullptr, &target, steps.data(), dilations.data(), low.data(),
             high.data()) != dnnl::success)
       decline("oneDNN does not describe it");
-    piece->make_desc(*library_, p, operation);
-    piece->add_reorders(*library_);
-    if (pieces_.empty()) weights_ = piece->weights;
-    pieces_.push_back(std::move(piece));
+    plan->make_desc(*library_, p, operation);
+    plan->add_reorders(*library_);
+    if (plans_.empty()) weights_ = plan->weights;
+    plans_.push_back(std::move(plan));
   }
 }
 
@@ -376,11 +376,11 @@ std::string Computation::text() const {
   number("k ", p.k.extent * p.window_row.extent * p.window_column.extent);
   number("tasks ", tasks_);
   number("workspace ", workspace_bytes_);
-  for (const auto& piece : pieces_) {
-    text += "\n  " + piece->implementation(*library_);
-    if (piece->in_desc) text += ", its input reordered";
-    if (piece->out_desc) text += ", its result reordered";
-    if (piece->has_sum) text += ", added to";
+  for (const auto& plan : plans_) {
+    text += "\n  " + plan->implementation(*library_);
+    if (plan->in_desc) text += ", its input reordered";
+    if (plan->out_desc) text += ", its result reordered";
+    if (plan->has_sum) text += ", added to";
   }
   return text + "\n";
 }
@@ -401,9 +401,9 @@ double Computation::seconds(int64_t vector_bytes) const {
   const double efficiency = p.depthwise ? of_depthwise : p.convolution ? of_convolution : of_product;
   const double lanes = static_cast<double>(vector_bytes) / bytes_of(p.type);
   double bytes = 0;
-  for (const auto& piece : pieces_)
-    bytes += (piece->in_desc ? 2.0 * static_cast<double>(piece->result_at - piece->source_at) : 0) +
-             (piece->out_desc ? 2.0 * static_cast<double>(piece->workspace - piece->result_at) : 0);
+  for (const auto& plan : plans_)
+    bytes += (plan->in_desc ? 2.0 * static_cast<double>(plan->result_at - plan->source_at) : 0) +
+             (plan->out_desc ? 2.0 * static_cast<double>(plan->workspace - plan->result_at) : 0);
   bytes *= points;
   const double type = bytes_of(p.type);
   bytes += type * (height * width * (1.0 + 2.0 * static_cast<double>(p.addend_count)) +
@@ -419,7 +419,7 @@ double Computation::seconds(int64_t vector_bytes) const {
 
 void Computation::load() {
   const OneThread alone(*library_);
-  for (auto& piece : pieces_) piece->load(*library_);
+  for (auto& plan : plans_) plan->load(*library_);
 }
 
 void Computation::run(void* const* buffers, int64_t begin, int64_t end, void* workspace) const {
@@ -430,7 +430,7 @@ void Computation::run(void* const* buffers, int64_t begin, int64_t end, void* wo
 void Computation::run_task(void* const* buffers, int64_t task, char* workspace) const {
   const auto& p = problem_;
   const auto& part = parts_[static_cast<size_t>(task % static_cast<int64_t>(parts_.size()))];
-  const auto& piece = *pieces_[part.piece];
+  const auto& plan = *plans_[part.plan];
   task /= static_cast<int64_t>(parts_.size());
   const int64_t chunk = task % column_chunks_, column = chunk * columns_;
   task /= column_chunks_;
@@ -459,12 +459,12 @@ void Computation::run_task(void* const* buffers, int64_t task, char* workspace) 
   char* weights = pointer(p.b, p.packed ? 0 : at.b, size);
   if (p.packed) weights += chunk * static_cast<int64_t>(library_->memory_desc_get_size(&weights_));
   char* const result = pointer(p.c, at.c, result_size);
-  char* const target = piece.out ? workspace + piece.result_at : result;
+  char* const target = plan.out ? workspace + plan.result_at : result;
 
   Handle made = nullptr;
   check(library_->stream_create(&made, library_->engine, dnnl::in_order), "making a stream");
   const Owned stream(made, {library_->stream_destroy});
-  const MemoryDesc& scratch = piece.query(*library_, dnnl::query_scratchpad);
+  const MemoryDesc& scratch = plan.query(*library_, dnnl::query_scratchpad);
   auto reorder = [&](const Owned& primitive, const MemoryDesc& from, void* data, const MemoryDesc& to,
                      void* into) {
     Execution run(*library_, made);
@@ -473,11 +473,11 @@ void Computation::run_task(void* const* buffers, int64_t task, char* workspace) 
     run.add(dnnl::arg_scratchpad, scratch, workspace);
     run.run(primitive.get());
   };
-  if (piece.in) reorder(piece.in, piece.plain_source, source, piece.source, workspace + piece.source_at);
-  if (piece.sum) {
-    reorder(piece.sum, piece.addend, pointer(p.addends[0], at.addend[0], 4), piece.result, target);
+  if (plan.in) reorder(plan.in, plan.plain_source, source, plan.source, workspace + plan.source_at);
+  if (plan.sum) {
+    reorder(plan.sum, plan.addend, pointer(p.addends[0], at.addend[0], 4), plan.result, target);
     // The sum post-op adds to the destination, so fill it with the addends first.
-  } else if (piece.has_sum) {
+  } else if (plan.has_sum) {
     auto* to = reinterpret_cast<float*>(result);
     std::array<const float*, most_addends> from{};
     for (int64_t d = 0; d < p.addend_count; ++d)
@@ -485,7 +485,7 @@ void Computation::run_task(void* const* buffers, int64_t task, char* workspace) 
           pointer(p.addends[static_cast<size_t>(d)], at.addend[static_cast<size_t>(d)], 4));
     const std::array<int64_t, most_addends> steps = {p.n.addend[0], p.n.addend[1]};
     const auto count = static_cast<size_t>(p.addend_count);
-    for (int64_t m = 0; m < piece.rows; ++m) {
+    for (int64_t m = 0; m < plan.rows; ++m) {
       std::array<const float*, most_addends> at_row = from;
       for (size_t d = 0; d < count; ++d) at_row[d] += m * p.m.addend[d];
       set_row(to + m * p.m.c, columns_, std::span(at_row).first(count), std::span(steps).first(count));
@@ -493,18 +493,18 @@ void Computation::run_task(void* const* buffers, int64_t task, char* workspace) 
   }
   {
     Execution run(*library_, made);
-    run.add(dnnl::arg_src, piece.source, piece.in ? workspace + piece.source_at : source);
-    run.add(dnnl::arg_weights, piece.weights, weights);
-    if (piece.has_bias) run.add(dnnl::arg_bias, piece.bias, pointer(p.bias, at.bias, 4));
-    run.add(dnnl::arg_dst, piece.result, target);
+    run.add(dnnl::arg_src, plan.source, plan.in ? workspace + plan.source_at : source);
+    run.add(dnnl::arg_weights, plan.weights, weights);
+    if (plan.has_bias) run.add(dnnl::arg_bias, plan.bias, pointer(p.bias, at.bias, 4));
+    run.add(dnnl::arg_dst, plan.result, target);
     run.add(dnnl::arg_scratchpad, scratch, workspace);
-    run.run(piece.primitive.get());
+    run.run(plan.primitive.get());
   }
-  if (piece.out) reorder(piece.out, piece.result, target, piece.plain_result, result);
+  if (plan.out) reorder(plan.out, plan.result, target, plan.plain_result, result);
   // oneDNN's relu would turn NaN into 0.
   if (p.activation == Activation::relu) {
     auto rows = p.m, columns = p.column, channels = p.n;
-    rows.extent = piece.rows;
+    rows.extent = plan.rows;
     if (!p.convolution) channels.extent = columns_, channels.c = 1;
     relu(reinterpret_cast<float*>(result), {rows, columns, channels});
   }

@@ -44,9 +44,9 @@ class Computation {
   void run(void* const* buffers, int64_t begin, int64_t end, void* workspace) const;
 
  private:
-  struct Piece;
+  struct PrimitivePlan;
   struct Part {  ///< a range of the result's rows
-    size_t piece = 0;
+    size_t plan = 0;
     int64_t first = 0, input = 0;
   };
   void plan_product(bool pack, const dnnl::MemoryDesc* packed);
@@ -56,7 +56,7 @@ class Computation {
   std::shared_ptr<const Library> library_;
   Problem problem_;
   dnnl::MemoryDesc weights_{};
-  std::vector<std::unique_ptr<Piece>> pieces_;
+  std::vector<std::unique_ptr<PrimitivePlan>> plans_;
   std::vector<Part> parts_;
   int64_t column_chunks_ = 1, columns_ = 1;  // number of chunks, and columns of each
   int64_t tasks_ = 1, workspace_bytes_ = 0;

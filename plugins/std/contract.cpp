@@ -125,7 +125,7 @@ OpDef gemm_op() {
         return std::vector{result};
       })
       .decompose([](Graph& g, const Instance& op, std::span<const Value> operands) {
-        auto turned = [&](size_t k, std::string_view flag) {
+        auto transposed_if = [&](size_t k, std::string_view flag) {
           if (!op.attrs.boolean(flag)) return operands[k];
           return g.make("transpose", {operands[k]}, {attr("perm", Dims{1, 0})});
         };
@@ -137,7 +137,7 @@ OpDef gemm_op() {
           if (in_f64) x = cast_to(g, x, f64);
           return by == 1.0 ? x : g.make("mul", {x, g.scalar(x.dtype(), by)});
         };
-        Value product = g.make("matmul", {turned(0, "trans_a"), turned(1, "trans_b")});
+        Value product = g.make("matmul", {transposed_if(0, "trans_a"), transposed_if(1, "trans_b")});
         Value result = scaled(product, alpha);
         if (adds) result = g.make("add", {result, scaled(operands[2], beta)});
         return std::vector{cast_to(g, result, dtype)};

@@ -22,7 +22,7 @@ constexpr int64_t least_part = 4;    // minimum elements of a part that is repre
 // candidate sets always are.
 constexpr int64_t most_compared = candidates * (candidates + candidates / least_part);
 constexpr int64_t run = 64;    // elements of the first sorted runs
-constexpr int64_t piece = 32;  // elements of a merged run that one loop computes
+constexpr int64_t chunk = 32;  // elements of a merged run that one loop computes
 
 constexpr int64_t parts_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
@@ -229,8 +229,8 @@ class Sorter {
   /// Green, Mwassi, Shmueli and Birk, "Merge path", 2012).
   BufferRef merged(const BufferRef& elements, int64_t length, int64_t kept) {
     const int64_t runs = count_of(elements) / length, pairs = parts_of(runs, 2);
-    const int64_t size = std::min(piece, kept), pieces = parts_of(kept, size);
-    const auto starts = buffer(pairs * pieces), made = buffer(pairs * kept);
+    const int64_t size = std::min(chunk, kept), chunks = parts_of(kept, size);
+    const auto starts = buffer(pairs * chunks), made = buffer(pairs * kept);
     // Element `place` of the pair's first or second run; the last pair may lack a second run.
     const auto load_of = [&](const Point& point, int64_t second, Val place, Val inside) {
       const Idx number = point.own[0] * 2 + second;
@@ -243,7 +243,7 @@ class Sorter {
       return l_.load(elements, at(point, from), inside, bits(~sign));
     };
 
-    auto point = begin({pairs, pieces});
+    auto point = begin({pairs, chunks});
     const Val start = l_.value(point.own[1] * size);
     const auto limit = static_cast<double>(length);
     Val low = max(start - limit, l_.constant(i64, 0)), high = min(start, l_.constant(i64, limit));
@@ -253,13 +253,13 @@ class Sorter {
       low = where(open & before, middle + 1.0, low);
       high = where(open & !before, middle, high);
     }
-    l_.store(starts, at(point, point.own[0] * pieces + point.own[1]), low);
+    l_.store(starts, at(point, point.own[0] * chunks + point.own[1]), low);
     l_.end();
 
-    point = begin({pairs, pieces}, {}, {size});
+    point = begin({pairs, chunks}, {}, {size});
     const Idx place = point.own[1] * size + point.own[2];
     const Val taken = l_.carry(i64, 0);
-    const Val of_first = l_.load(starts, at(point, point.own[0] * pieces + point.own[1])) + taken;
+    const Val of_first = l_.load(starts, at(point, point.own[0] * chunks + point.own[1])) + taken;
     const Val of_second = l_.value(place) - of_first;
     const Val a = load_of(point, 0, of_first, of_first < limit),
               b = load_of(point, 1, of_second, of_second < limit);

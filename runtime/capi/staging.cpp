@@ -55,7 +55,7 @@ Result<void*> Staging::memory(Copy& copy, const BoundTensor& tensor) {
   return copy.device;
 }
 
-Result<void> Staging::bring(Copy& copy, const BoundTensor& tensor, void* to) {
+Result<void> Staging::copy_in(Copy& copy, const BoundTensor& tensor, void* to) {
   if (tensor.on_device)
     return this->copy(apart_ ? FE_COPY_ON_DEVICE : FE_COPY_TO_HOST, to, tensor.data, tensor.bytes);
   char* from = tensor.data;
@@ -69,7 +69,7 @@ Result<void> Staging::bring(Copy& copy, const BoundTensor& tensor, void* to) {
   return {};
 }
 
-Result<void> Staging::take_back(Copy& copy, const void* from, const BoundTensor& tensor) {
+Result<void> Staging::copy_out(Copy& copy, const void* from, const BoundTensor& tensor) {
   if (tensor.on_device)
     return this->copy(apart_ ? FE_COPY_ON_DEVICE : FE_COPY_TO_DEVICE, tensor.data, from, tensor.bytes);
   if (tensor.strides.empty()) {
@@ -95,7 +95,7 @@ Result<void> Staging::run(std::span<const BoundTensor> inputs, std::span<const B
     void* data = inputs[k].data;
     if (!in_place(inputs[k])) {
       FE_TRY(data, memory(copies_[k], inputs[k]));
-      FE_CHECK(bring(copies_[k], inputs[k], data));
+      FE_CHECK(copy_in(copies_[k], inputs[k], data));
     }
     in.push_back(data);
   }
@@ -113,12 +113,12 @@ Result<void> Staging::run(std::span<const BoundTensor> inputs, std::span<const B
   // The run changed copies of these inputs: copy the new contents back to the caller's tensors.
   for (size_t k = 0; k < inputs.size(); ++k)
     if (ports[k].changed && in[k] != inputs[k].data) {
-      FE_CHECK(take_back(copies_[k], in[k], inputs[k]));
+      FE_CHECK(copy_out(copies_[k], in[k], inputs[k]));
       copied = true;
     }
   for (size_t k = 0; k < outputs.size(); ++k)
     if (out[k] != outputs[k].data) {
-      FE_CHECK(take_back(results[k], out[k], outputs[k]));
+      FE_CHECK(copy_out(results[k], out[k], outputs[k]));
       copied = true;
     }
   return copied && !early && executable_ ? executable_->devices[0]->synchronise(context_->stream(0))

@@ -34,8 +34,8 @@ class Staging {
   Result<void> copy(uint32_t direction, void* to, const void* from, int64_t bytes) const;
   /// Memory for the copy, where the program expects its ports.
   Result<void*> memory(Copy& copy, const BoundTensor& tensor);
-  Result<void> bring(Copy& copy, const BoundTensor& tensor, void* to);
-  Result<void> take_back(Copy& copy, const void* from, const BoundTensor& tensor);
+  Result<void> copy_in(Copy& copy, const BoundTensor& tensor, void* to);
+  Result<void> copy_out(Copy& copy, const void* from, const BoundTensor& tensor);
 
   std::shared_ptr<const RunnableProgram> program_;
   const runtime::Executable* executable_;  ///< null: the program is interpreted

@@ -46,9 +46,9 @@ Bytes bytes_of(const T& value, size_t bytes = sizeof(T)) {
   return std::as_bytes(std::span(&value, 1)).first(bytes);
 }
 
-std::array<char, digits> digest_of(std::span<const Bytes> pieces) {
+std::array<char, digits> digest_of(std::span<const Bytes> chunks) {
   Digest digest;
-  for (const Bytes piece : pieces) digest.add(piece);
+  for (const Bytes chunk : chunks) digest.add(chunk);
   std::array<char, digits> result{};
   digest.hex().copy(result.data(), digits);
   return result;
@@ -58,15 +58,15 @@ std::array<char, digits> digest_of(const Header& header, Bytes table) {
   return digest_of(std::array{bytes_of(header, offsetof(Header, digest)), table});
 }
 
-uint64_t size_of(std::span<const Bytes> pieces) {
+uint64_t size_of(std::span<const Bytes> chunks) {
   uint64_t bytes = 0;
-  for (const Bytes piece : pieces) bytes += piece.size();
+  for (const Bytes chunk : chunks) bytes += chunk.size();
   return bytes;
 }
 
-std::vector<std::byte> compress(std::span<const Bytes> pieces) {
+std::vector<std::byte> compress(std::span<const Bytes> chunks) {
   std::vector<std::byte> contents;
-  for (const Bytes piece : pieces) contents.insert(contents.end(), piece.begin(), piece.end());
+  for (const Bytes chunk : chunks) contents.insert(contents.end(), chunk.begin(), chunk.end());
   std::vector<std::byte> result(ZSTD_compressBound(contents.size()));
   result.resize(ZSTD_compress(result.data(), result.size(), contents.data(), contents.size(), level));
   return result;
@@ -90,12 +90,12 @@ Result<uint64_t> write(const std::string& path, std::span<const Section> section
   uint64_t end = head, decompressed = 0;
   for (size_t k = 0; k < sections.size(); ++k) {
     const auto& section = sections[k];
-    std::vector<Bytes> pieces = section.pieces;
+    std::vector<Bytes> chunks = section.chunks;
     TableEntry& entry = table[k];
     entry.kind = static_cast<uint32_t>(section.kind);
     entry.codec = static_cast<uint32_t>(section.codec);
     entry.target = section.target;
-    entry.raw_bytes = size_of(pieces);
+    entry.raw_bytes = size_of(chunks);
     if (section.codec == Codec::zstd) {
       decompressed += entry.raw_bytes;
       if (decompressed > most_decompressed)
@@ -103,14 +103,14 @@ Result<uint64_t> write(const std::string& path, std::span<const Section> section
                               "it holds more than {} bytes beside its weights; compile parts of the model "
                               "into packages of their own",
                               most_decompressed));
-      compressed[k] = compress(pieces);
-      pieces = {compressed[k]};
+      compressed[k] = compress(chunks);
+      chunks = {compressed[k]};
     }
-    entry.bytes = size_of(pieces);
+    entry.bytes = size_of(chunks);
     entry.offset = aligned(end);
-    entry.digest = digest_of(pieces);
+    entry.digest = digest_of(chunks);
     file.push_back(Bytes(zeros).first(entry.offset - end));
-    file.insert(file.end(), pieces.begin(), pieces.end());
+    file.insert(file.end(), chunks.begin(), chunks.end());
     end = entry.offset + entry.bytes;
   }
   header.file_bytes = end;

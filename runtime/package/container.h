@@ -28,12 +28,12 @@ inline constexpr uint32_t most_sections = 64;
 /// Sections, and weights within theirs, begin at multiples of this: kernels may rely on it.
 inline constexpr uint64_t alignment = 64;
 
-/// A section to write. Its contents are parts whose memory must stay unchanged until write() returns.
+/// A section to write. Its contents are chunks whose memory must stay unchanged until write() returns.
 struct Section {
   Kind kind = Kind::description;
   uint32_t target = all_targets;
   Codec codec = Codec::zstd;
-  std::vector<std::span<const std::byte>> pieces;
+  std::vector<std::span<const std::byte>> chunks;
 };
 
 /// Writes the file atomically (to a temporary file that is then renamed). Equal sections give equal bytes.

@@ -25,14 +25,14 @@ void put(Encoder& to, const std::vector<PortInfo>& ports) {
   }
 }
 
-void put(Encoder& to, const std::vector<BufferSlot>& places) {
-  to.put(uint64_t{places.size()});
-  for (const BufferSlot& place : places) {
-    to.put(place.kind);
-    to.put(place.device);
-    to.put(place.number);
-    to.put(place.offset);
-    to.put(place.bytes);
+void put(Encoder& to, const std::vector<BufferSlot>& slots) {
+  to.put(uint64_t{slots.size()});
+  for (const BufferSlot& slot : slots) {
+    to.put(slot.kind);
+    to.put(slot.device);
+    to.put(slot.number);
+    to.put(slot.offset);
+    to.put(slot.bytes);
   }
 }
 
@@ -70,10 +70,10 @@ class Reader {
     FE_CHECK(kernels());
     FE_CHECK(launches(executable.init, false));
     FE_CHECK(launches(executable.steps, true));
-    FE_CHECK(places(executable.output_slots, true));
+    FE_CHECK(slots(executable.output_slots, true));
     if (!from_.done()) return impossible("its program is cut short, or bytes follow it");
     if (executable.output_slots.size() != executable.outputs.size())
-      return impossible("its program has another number of places than of outputs");
+      return impossible("its program has another number of slots than of outputs");
     return std::move(result_);
   }
 
@@ -178,7 +178,7 @@ class Reader {
       launch.device = from_.get<uint32_t>();
       launch.copy = from_.get<uint32_t>();
       launch.provenance = from_.text();
-      FE_CHECK(places(launch.arguments, in_run));
+      FE_CHECK(slots(launch.arguments, in_run));
       if (!from_.ok()) break;
       const auto& arguments = launch.arguments;
       const bool copies = launch.copy != runtime::no_copy;
@@ -191,41 +191,41 @@ class Reader {
     return {};
   }
 
-  Result<void> places(std::vector<BufferSlot>& places, bool in_run) {
+  Result<void> slots(std::vector<BufferSlot>& slots, bool in_run) {
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
-      BufferSlot place;
-      place.kind = from_.get<BufferSlot::Kind>();
-      place.device = from_.get<uint32_t>();
-      place.number = from_.get<uint32_t>();
-      place.offset = from_.get<int64_t>();
-      place.bytes = from_.get<int64_t>();
+      BufferSlot slot;
+      slot.kind = from_.get<BufferSlot::Kind>();
+      slot.device = from_.get<uint32_t>();
+      slot.number = from_.get<uint32_t>();
+      slot.offset = from_.get<int64_t>();
+      slot.bytes = from_.get<int64_t>();
       if (!from_.ok()) break;
-      if (place.kind > BufferSlot::Kind::arena || !possible(place.bytes) || !possible(place.offset) ||
-          !holds(place, in_run))
+      if (slot.kind > BufferSlot::Kind::arena || !possible(slot.bytes) || !possible(slot.offset) ||
+          !holds(slot, in_run))
         return impossible("its program has an argument in no memory");
-      places.push_back(place);
+      slots.push_back(slot);
     }
     return {};
   }
 
   /// Whether the memory that the slot refers to exists and is large enough.
-  bool holds(const BufferSlot& place, bool in_run) const {
+  bool holds(const BufferSlot& slot, bool in_run) const {
     const auto& executable = *result_.executable;
     const auto in = [&](const auto& list, auto bytes) {
-      return place.number < list.size() && place.bytes <= static_cast<int64_t>(bytes(list[place.number]));
+      return slot.number < list.size() && slot.bytes <= static_cast<int64_t>(bytes(list[slot.number]));
     };
     const auto of_port = [](const PortInfo& port) { return port.bytes; };
-    switch (place.kind) {
+    switch (slot.kind) {
       case BufferSlot::Kind::input: return in_run && in(executable.inputs, of_port);
       case BufferSlot::Kind::output: return in_run && in(executable.outputs, of_port);
       case BufferSlot::Kind::constant:
         return in(executable.constants, [](const runtime::Constant& constant) { return constant.bytes; });
       case BufferSlot::Kind::persistent:
         return in(executable.persistent(), [](const auto& block) { return block.bytes; }) &&
-               executable.persistent()[place.number].device == place.device;
+               executable.persistent()[slot.number].device == slot.device;
       case BufferSlot::Kind::arena: {
         const auto& arenas = in_run ? executable.arena_bytes : executable.init_arena_bytes;
-        return place.device < arenas.size() && place.offset + place.bytes <= arenas[place.device];
+        return slot.device < arenas.size() && slot.offset + slot.bytes <= arenas[slot.device];
       }
     }
     return false;

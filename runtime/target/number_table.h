@@ -80,10 +80,10 @@ inline constexpr std::string_view activation_names[] = {"any", "channels_last"};
 inline constexpr std::string_view product_names[] = {"any", "apart", "softmax"};  ///< by Products
 
 inline constexpr std::array<Choice, 2> choice_table = {
-    Choice{"activations", "order of dims that convolutions want", activation_names,
+    Choice{"activations", "dim order for convolutions' inputs and outputs", activation_names,
            &TargetNumbers::activations, &fe_target_numbers::activations},
-    Choice{"products", "what products share loops with, beside maps", product_names, &TargetNumbers::products,
-           &fe_target_numbers::products},
+    Choice{"products", "statements that fuse with a product, besides maps", product_names,
+           &TargetNumbers::products, &fe_target_numbers::products},
 };
 
 /// The origin of a number or a choice.

@@ -45,7 +45,7 @@ std::vector<std::string> with_caches(const std::string& caches) {
   return descriptions;
 }
 
-TEST(Map, TilesOfTurnedReads) {
+TEST(Map, TilesOfTransposedReads) {
   for (auto dtype : {f32, f64, bf16, f16, i8, boolean})
     for (auto [m, n] : {std::pair<int64_t, int64_t>(16, 16), {17, 200}, {200, 17}, {130, 70}, {200, 260}}) {
       SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", m, "x", n));
@@ -258,10 +258,10 @@ TEST(Rows, NanComesBySum) {
         EXPECT_FALSE(keeps_nan(softmax(60, n, dtype), description));
         check(softmax(60, n, dtype), {.special = true, .tolerance = 1e-5, .descriptions = {description}});
       }
-      auto looped = softmax(60, n, dtype);
-      ASSERT_TRUE(emitter::rematerialise(looped.kernel));
-      EXPECT_FALSE(keeps_nan(looped, this_machine()));
-      check(looped, {.special = true, .tolerance = 1e-5});
+      auto rematerialised = softmax(60, n, dtype);
+      ASSERT_TRUE(emitter::rematerialise(rematerialised.kernel));
+      EXPECT_FALSE(keeps_nan(rematerialised, this_machine()));
+      check(rematerialised, {.special = true, .tolerance = 1e-5});
       if (HasFailure()) return;
     }
 }
@@ -339,19 +339,19 @@ TEST(Looped, RowsAreComputedAgain) {
   for (auto dtype : {f32, bf16, f64})
     for (int64_t n : {2, 31, 1000}) {
       const auto kept = softmax(5, n, dtype);
-      auto looped = kept;
-      ASSERT_TRUE(emitter::rematerialise(looped.kernel));
+      auto rematerialised = kept;
+      ASSERT_TRUE(emitter::rematerialise(rematerialised.kernel));
       size_t local_rows = 0;
-      for (const auto& buffer : looped.kernel.buffers)
+      for (const auto& buffer : rematerialised.kernel.buffers)
         local_rows += buffer.kind == FE_BUFFER_LOCAL && buffer.extent() > 1;
       EXPECT_EQ(local_rows, 0u);
       // Rows that are kept round their elements.
-      const auto expected = interpreted(kept.kernel), got = interpreted(looped.kernel);
+      const auto expected = interpreted(kept.kernel), got = interpreted(rematerialised.kernel);
       ASSERT_EQ(got.size(), expected.size());
       for (size_t e = 0; e < got.size(); ++e)
         ASSERT_NEAR(got[e], expected[e], (tolerance_of(dtype) + 1e-6) * std::abs(expected[e])) << e;
-      check(looped, {.tolerance = 1e-5});
-      EXPECT_FALSE(emitter::rematerialise(looped.kernel));
+      check(rematerialised, {.tolerance = 1e-5});
+      EXPECT_FALSE(emitter::rematerialise(rematerialised.kernel));
       if (HasFailure()) return;
     }
 }

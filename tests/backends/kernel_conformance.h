@@ -384,9 +384,9 @@ TEST(Serial, Recurrence) {
 /// Steps whose reads depend on the carried value, also past the end, and whose last stores are masked.
 TEST(Serial, Merge) {
   Builder b;
-  const int64_t n = 21, size = 8, pieces = 6;
+  const int64_t n = 21, size = 8, chunks = 6;
   auto x = b.input(i64, {3, n}), y = b.input(i64, {3, n}), out = b.output(i64, {3, 2 * n});
-  auto v = b.begin(FE_STATEMENT_SERIAL, {3, pieces}, {}, {size});
+  auto v = b.begin(FE_STATEMENT_SERIAL, {3, chunks}, {}, {size});
   const auto at = b.kernel.pool.add(b.mul(v[1], size), v[2]);
   auto taken = b.carry(i64, 0);
   auto place = b.index_value(at), limit = b.constant(i64, n), last = b.constant(i64, 1000);

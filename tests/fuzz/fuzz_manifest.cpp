@@ -11,11 +11,11 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
-  auto pipeline = ferrite::core::plugin::read_pipeline_text(text, "fuzz.toml", {});
+  auto pipeline = ferrite::core::config::read_pipeline_text(text, "fuzz.toml", {});
   if (!pipeline && !pipeline.error().code.starts_with("FE-M")) std::abort();
-  auto descriptor = ferrite::core::plugin::Descriptor::parse(text, "fuzz.plugin.toml");
+  auto descriptor = ferrite::core::config::Descriptor::parse(text, "fuzz.plugin.toml");
   if (!descriptor && !descriptor.error().code.starts_with("FE-M")) std::abort();
-  auto lock = ferrite::core::plugin::Lock::parse(text, "fuzz.lock");
+  auto lock = ferrite::core::config::Lock::parse(text, "fuzz.lock");
   if (!lock && !lock.error().code.starts_with("FE-M")) std::abort();
   return 0;
 }

@@ -33,8 +33,8 @@ graph @gpt(%tokens: i64[1,32], %table: f32[500,64], %places: f32[32,64], {parame
   %column = iota() {{shape = [32, 32], dtype = i64, axis = 1}}
   %seen = ge(%row, %column)
 {layers}
-  %turned = transpose(%table) {{perm = [1, 0]}}
-  %logits = matmul(%h{last}, %turned)
+  %transposed = transpose(%table) {{perm = [1, 0]}}
+  %logits = matmul(%h{last}, %transposed)
 }}
 """
 GPT_LAYER = """  %n{k} = layer_norm(%h{k}, %s{k}, %b{k})

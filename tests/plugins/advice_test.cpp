@@ -192,7 +192,7 @@ Result<std::string> written(const std::string& mode, OnError on_error = OnError:
   const auto model_path = (folder / "advice_test.fe").string(), path = (folder / "advice_test.txt").string();
   std::ofstream(model_path) << chain_text;
   std::filesystem::remove(path);
-  FE_TRY(auto pipeline, read_pipeline({}));
+  FE_TRY(auto pipeline, config::read_pipeline({}));
   pipeline.plugins.push_back(request("advice", on_error, {{"mode", mode}, {"path", path}}));
   FE_TRY(const auto session, Session::open(pipeline));
   FE_TRY(const auto model, Model::open(*session, model_path));

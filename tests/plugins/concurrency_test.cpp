@@ -26,7 +26,7 @@ class Concurrency : public testing::Test {
         std::filesystem::temp_directory_path() / ("ferrite-concurrency-" + std::to_string(getpid()) + ".fe");
     std::ofstream(path_) << "ferrite graph 0\ngraph @softmax(%x: f32[96,200]) -> (%0 \"y\") {\n"
                             "  %0 = softmax(%x) {axis = -1} : f32[96,200]\n}\n";
-    auto pipeline = plugin::read_pipeline({});
+    auto pipeline = config::read_pipeline({});
     ASSERT_TRUE(pipeline) << pipeline.error().message();
     auto session = Session::open(*pipeline);
     ASSERT_TRUE(session) << session.error().message();

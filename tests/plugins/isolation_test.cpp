@@ -90,7 +90,7 @@ TEST(Isolation, APassDoesWhatItDoesInThisProcess) {
 }
 
 TEST(Isolation, OpsMayBeLoadedAfterThePluginThatNeedsThem) {
-  Pipeline pipeline;
+  config::Pipeline pipeline;
   pipeline.plugins = {isolated("all"), standard_ops()};
   auto session = Session::open(pipeline);
   ASSERT_TRUE(session) << session.error().message();
@@ -240,25 +240,25 @@ TEST(Isolation, APredicateThatFailsOnceIsTriedAgain) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / fmt::format("ferrite-isolation-test-{}", ::getpid());
   fs::remove_all(folder);
-  Pipeline pipeline;
-  pipeline.validate_rules = RuleValidation::off;
+  config::Pipeline pipeline;
+  pipeline.validate_rules = config::RuleValidation::off;
   pipeline.plugins = {standard_ops(), isolated("abort", OnError::fail, "rules")};
   auto session = Session::open(pipeline);
   ASSERT_TRUE(session) << session.error().message();
-  const auto judge = [&](RuleValidation level) {
+  const auto judge = [&](config::RuleValidation level) {
     return validate::validate_rules(const_cast<Registry&>((*session)->registry()), level,
                                     installed_files().plugin_folder, folder.string(), {});
   };
   log::show_warnings();
   testing::internal::CaptureStderr();
-  EXPECT_TRUE(judge(RuleValidation::on));
+  EXPECT_TRUE(judge(config::RuleValidation::on));
   const std::string warned = testing::internal::GetCapturedStderr();
   EXPECT_NE(warned.find("failed while its rules were tried"), std::string::npos) << warned;
   EXPECT_NE(warned.find("FE-P27"), std::string::npos) << warned;
   EXPECT_NE(warned.find("signal 6"), std::string::npos) << warned;
   // Nothing of it is kept, and there are processes left to run with.
   EXPECT_FALSE(fs::exists(folder));
-  const auto refused = judge(RuleValidation::strict);
+  const auto refused = judge(config::RuleValidation::strict);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, "FE-R36");
   EXPECT_NE(refused.error().text.find("FE-P27"), std::string::npos) << refused.error().text;

@@ -60,11 +60,11 @@ TEST_F(LockedLibrary, IsLoadedOnceAsItIs) {
 TEST_F(LockedLibrary, IsRefusedWhenItIsExchangedAfterTheManifestWasRead) {
   std::ofstream(folder_ / "p.toml") << "schema = 0\nenable = [\"test.pure_c\"]\n[plugin.\"test.pure_c\"]\n"
                                        "library = \"test.so\"\n";
-  const PipelineRequest request{(folder_ / "p.toml").string(), {}};
-  auto lock = Lock::make(request);
+  const config::PipelineRequest request{(folder_ / "p.toml").string(), {}};
+  auto lock = config::Lock::make(request);
   ASSERT_TRUE(lock) << lock.error().message();
   std::ofstream(lock->path()) << lock->text();
-  auto pipeline = read_pipeline(request);
+  auto pipeline = config::read_pipeline(request);
   ASSERT_TRUE(pipeline) << pipeline.error().message();
   EXPECT_EQ(pipeline->lock, lock->path());
   ASSERT_TRUE(Session::open(*pipeline));

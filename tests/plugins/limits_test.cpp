@@ -8,12 +8,12 @@ namespace {
 /// One change to test.slow.pass, or to a rule.
 struct Case {
   std::string mode;
-  PassOverride change;
+  config::PassOverride change;
   OnError on_error = OnError::fail;
 };
 
-PassOverride of_pass(const std::string& name = "test.slow.pass") {
-  PassOverride change;
+config::PassOverride of_pass(const std::string& name = "test.slow.pass") {
+  config::PassOverride change;
   change.name = name;
   change.where = "test.toml:1:1";
   return change;
@@ -23,7 +23,7 @@ Expectation expected(size_t least, size_t most) { return {least, most, "as said"
 
 /// The graph's number of nodes after pre_grad, or the error.
 std::string run(const Case& test, Ledger& ledger) {
-  Pipeline pipeline;
+  config::Pipeline pipeline;
   pipeline.plugins = {standard_ops(), request("slow", test.on_error, {{"mode", test.mode}})};
   pipeline.passes = {test.change};
   auto session = Session::open(pipeline);
@@ -60,7 +60,7 @@ TEST(Limits, EndAPassThatTakesTooLong) {
 
 /// The passes of both fusion hooks, at most 20 ms each, over the schedule of a small graph.
 Result<void> run_fusion_hooks(const char* mode, OnError on_error, Ledger& ledger) {
-  Pipeline pipeline;
+  config::Pipeline pipeline;
   pipeline.plugins = {standard_ops(), request("slow", on_error, {{"mode", std::string(mode)}})};
   pipeline.passes = {of_pass()};
   pipeline.passes[0].limits.timeout = std::chrono::milliseconds(20);
@@ -140,7 +140,7 @@ rule test.join at pre_grad {
 }
 
 std::string run_rules(const PassLimits& limits, std::optional<Expectation> expect) {
-  Pipeline pipeline;
+  config::Pipeline pipeline;
   pipeline.plugins = {standard_ops(), with_rules()};
   pipeline.passes = {of_pass("test.rules/split.fe")};
   pipeline.passes[0].limits = limits;

@@ -69,7 +69,7 @@ class Metrics : public testing::Test {
   /// Reads this text as a model, in a session of its own.
   void open_model(const std::string& text) {
     std::ofstream(model_path_) << text;
-    auto pipeline = read_pipeline({});
+    auto pipeline = config::read_pipeline({});
     ASSERT_TRUE(pipeline) << pipeline.error().message();
     pipeline->plugins.push_back(request("c_kernel"));
     auto session = Session::open(*pipeline);

@@ -38,7 +38,7 @@ inline PluginRequest standard_ops() {
 
 /// The standard ops and these plugins.
 inline Result<std::unique_ptr<Session>> open(std::vector<PluginRequest> requests) {
-  Pipeline pipeline;
+  config::Pipeline pipeline;
   pipeline.plugins.push_back(standard_ops());
   for (auto& one : requests) pipeline.plugins.push_back(std::move(one));
   return Session::open(pipeline);

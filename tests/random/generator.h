@@ -119,7 +119,7 @@ class Generator {
   /// A sum of `count` products.
   static Tensor summed(const Tensor& a, const Tensor& b, double count);
   void matmul();
-  /// The product of a few rows with a large matrix, as it lies or turned.
+  /// The product of a few rows with a large matrix, as it is stored or transposed.
   void few_rows();
   /// The operand of an op over windows: batch, channels and one or two spatial dims.
   std::optional<size_t> image();

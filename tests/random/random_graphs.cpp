@@ -53,10 +53,10 @@ void report(const GeneratedGraph& graph, uint64_t seed, const Fault& fault, cons
 /// Checks [first, last) and writes a verdict for each seed to `progress`. A graph that hangs is ended by its
 /// alarm.
 int run_part(uint64_t first, uint64_t last, int progress, const Options& options) {
-  core::plugin::PipelineRequest request;
+  core::config::PipelineRequest request;
   if (!options.plugin.empty()) request.plugins = {options.plugin};
   if (options.policy) request.plugins.emplace_back(FERRITE_RANDOM_POLICY);
-  auto pipeline = core::plugin::read_pipeline(request);
+  auto pipeline = core::config::read_pipeline(request);
   if (!pipeline) return fmt::print("{}\n", pipeline.error().message()), 2;
   for (auto& plugin : pipeline->plugins) {
     if (options.policy && plugin.library == FERRITE_RANDOM_POLICY)

@@ -100,8 +100,8 @@ void Generator::long_rows() {
                ? w_.input(dtype, dims, random_.chance(0.7) ? Contents::quantised : Contents::real, 1, false)
                : fresh(dtype, dims, -1);
   if (random_.chance(0.4)) {
-    const Tensor turned = w_.values[k];
-    k = w_.node(turned, fmt::format("neg({})", w_.use(k)));
+    const Tensor transposed = w_.values[k];
+    k = w_.node(transposed, fmt::format("neg({})", w_.use(k)));
   }
   switch (random_.integer(0, 3)) {
     case 0:
@@ -309,17 +309,17 @@ void Generator::matmul() {
 
 void Generator::few_rows() {
   const auto dtype = random_.chance(0.6) ? f32 : random_.pick(std::vector<DType>{f64, bf16, f16});
-  const bool turned = random_.chance(0.5);
+  const bool transposed = random_.chance(0.5);
   const int64_t rows = random_.integer(1, 9), wide = random_.integer(900, 2200),
                 narrow = random_.integer(3, 70);
   if (rows * wide * narrow > 600000 || rows * wide > most_) return;
-  const int64_t depth = turned ? wide : narrow, columns = turned ? narrow : wide;
+  const int64_t depth = transposed ? wide : narrow, columns = transposed ? narrow : wide;
   const auto a = prepared(fresh(dtype, {rows, depth}, -1));
-  auto b = fresh(dtype, turned ? Dims{columns, depth} : Dims{depth, columns}, -1);
-  if (turned) {
-    auto turned_b = w_.values[b];
-    std::swap(turned_b.dims[0], turned_b.dims[1]);
-    b = w_.node(turned_b, fmt::format("transpose({}) {{perm = [1, 0]}}", w_.use(b)));
+  auto b = fresh(dtype, transposed ? Dims{columns, depth} : Dims{depth, columns}, -1);
+  if (transposed) {
+    auto transposed_b = w_.values[b];
+    std::swap(transposed_b.dims[0], transposed_b.dims[1]);
+    b = w_.node(transposed_b, fmt::format("transpose({}) {{perm = [1, 0]}}", w_.use(b)));
   }
   Tensor r = summed(w_.values[a], w_.values[b], static_cast<double>(depth));
   r.dims = {rows, columns};
@@ -353,19 +353,20 @@ void Generator::attention() {
   if (largest.elements() > most_elements || last.elements() > most_elements ||
       largest.elements() * (depth + width) > 600000)
     return;
-  const bool turned = random_.chance(0.5);
-  auto keys = fresh(q.dtype, turned ? with(columns, depth) : with(depth, columns), 0);
+  const bool transposed = random_.chance(0.5);
+  auto keys = fresh(q.dtype, transposed ? with(columns, depth) : with(depth, columns), 0);
   auto product = summed(q, w_.values[keys], static_cast<double>(depth));
   product.dims = scores;
   auto key_text = w_.use(keys);
-  if (turned) {
-    auto turned_keys = w_.values[keys];
-    std::swap(turned_keys.dims[turned_keys.rank() - 1], turned_keys.dims[turned_keys.rank() - 2]);
-    std::vector<size_t> order(turned_keys.rank());
+  if (transposed) {
+    auto transposed_keys = w_.values[keys];
+    std::swap(transposed_keys.dims[transposed_keys.rank() - 1],
+              transposed_keys.dims[transposed_keys.rank() - 2]);
+    std::vector<size_t> order(transposed_keys.rank());
     std::iota(order.begin(), order.end(), size_t{0});
     std::swap(order[order.size() - 1], order[order.size() - 2]);
-    key_text = w_.use(
-        w_.node(turned_keys, fmt::format("transpose({}) {{perm = [{}]}}", key_text, fmt::join(order, ", "))));
+    key_text = w_.use(w_.node(
+        transposed_keys, fmt::format("transpose({}) {{perm = [{}]}}", key_text, fmt::join(order, ", "))));
   }
   auto made = w_.node(product, fmt::format("matmul({}, {})", w_.use(*k), key_text));
   if (random_.chance(0.5)) {

@@ -84,10 +84,10 @@ Result<void> PipelineOptions::enable_log() const {
   return {};
 }
 
-Result<core::plugin::Pipeline> PipelineOptions::read(const std::string& devices) const {
+Result<core::config::Pipeline> PipelineOptions::read(const std::string& devices) const {
   FE_CHECK(enable_log());
-  FE_TRY(auto pipeline, core::plugin::read_pipeline(request(devices)));
-  using core::plugin::RuleValidation;
+  FE_TRY(auto pipeline, core::config::read_pipeline(request(devices)));
+  using core::config::RuleValidation;
   if (!validation.empty())
     pipeline.validate_rules = validation == "off"  ? RuleValidation::off
                               : validation == "on" ? RuleValidation::on
@@ -185,7 +185,7 @@ void DeviceOptions::add_to(CLI::App& command) {
       ->allow_extra_args(false);
 }
 
-core::CompileOptions DeviceOptions::compile_options(const core::plugin::Pipeline& pipeline) const {
+core::CompileOptions DeviceOptions::compile_options(const core::config::Pipeline& pipeline) const {
   core::CompileOptions options;
   options.device = !device.empty() ? device : pipeline.device.value_or(options.device);
   if (device.empty()) options.device_where = pipeline.device_where;

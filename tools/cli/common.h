@@ -18,6 +18,8 @@
 
 namespace ferrite::cli {
 
+using namespace observe;
+
 using core::Error;
 using core::error;
 using core::Result;
@@ -50,12 +52,12 @@ struct PipelineOptions {
   std::vector<std::string> targets, kinds;  ///< as in PipelineRequest; they have no options of their own
 
   void add_to(CLI::App& command);
-  core::plugin::PipelineRequest request(const std::string& devices = {}) const {
+  core::config::PipelineRequest request(const std::string& devices = {}) const {
     return {manifest, plugins, profile, devices, safe_mode, true, targets, kinds};
   }
   Result<void> enable_log() const;
   /// `devices`: PipelineRequest::devices.
-  Result<core::plugin::Pipeline> read(const std::string& devices = {}) const;
+  Result<core::config::Pipeline> read(const std::string& devices = {}) const;
 };
 
 /// --check-passes, for every command that compiles a model.
@@ -83,7 +85,7 @@ struct DeviceOptions {
 
   void add_to(CLI::App& command);
   /// The manifest's settings, overridden by the command line's.
-  core::CompileOptions compile_options(const core::plugin::Pipeline& pipeline) const;
+  core::CompileOptions compile_options(const core::config::Pipeline& pipeline) const;
 };
 
 /// FE-C10: a file could not be written just now, for the reason in errno.

@@ -35,7 +35,7 @@ Result<void> check_devices(const PipelineOptions& pipeline, const std::string& n
   auto checked = core::runtime::check_devices(names, registry, here);
   if (checked) return checked;
   if (!are_known(names, registry)) {
-    const auto every = pipeline.read(std::string(core::plugin::every_device));
+    const auto every = pipeline.read(std::string(core::config::every_device));
     if (!every) return checked;
     const auto session = core::Session::open(*every);
     if (!session) return checked;

@@ -7,7 +7,7 @@
 
 #include "core/support/digest.h"
 
-namespace ferrite::cli::html {
+namespace ferrite::observe::html {
 
 const std::string_view style = R"(
 :root{color-scheme:light dark;--text:#1b1f24;--soft:#5a6470;--line:#d7dce2;--back:#fff;--card:#f5f7f9;
@@ -192,7 +192,7 @@ std::string policy_source(std::string_view text) {
   static constexpr std::string_view digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const auto hex = core::sha256(text);
-  std::array<uint8_t, 33> bytes{};  // 32 and one of padding
+  std::array<uint8_t, 33> bytes{};  // a digest of 32 bytes, and one byte of padding for base64
   for (size_t k = 0; 2 * k < hex.size(); ++k)
     std::from_chars(hex.data() + 2 * k, hex.data() + 2 * k + 2, bytes[k], 16);
   std::string source = "sha256-";
@@ -204,4 +204,4 @@ std::string policy_source(std::string_view text) {
   return source;
 }
 
-}  // namespace ferrite::cli::html
+}  // namespace ferrite::observe::html

@@ -5,14 +5,15 @@
 #include <string>
 #include <string_view>
 
-namespace ferrite::cli::html {
+namespace ferrite::observe::html {
 
 extern const std::string_view style;
-/// Sorts and folds the table of kernels, and unfolds and zooms the pictures of the graph. The page shows the
-/// same without it.
+/// The script sorts and folds the table of kernels, and unfolds and zooms the pictures of the graph. Without
+/// it the page shows the same contents.
 extern const std::string_view script;
 
-/// The source by which a Content-Security-Policy allows one script alone: "sha256-..." (CSP level 3).
+/// The source expression with which a Content-Security-Policy allows only this script: "sha256-..." (CSP
+/// level 3).
 std::string policy_source(std::string_view text);
 
-}  // namespace ferrite::cli::html
+}  // namespace ferrite::observe::html

@@ -12,13 +12,13 @@
 #include "tools/observe/report_layout.h"
 #include "tools/observe/wording.h"
 
-namespace ferrite::cli::html {
+namespace ferrite::observe::html {
 namespace {
 
 using core::observe::GraphView;
 
-constexpr size_t most_boxes = 1500;                    // of a picture: a page should open at once
-constexpr size_t few_boxes = 150, folded_boxes = 120;  // a picture with more than a few is folded
+constexpr size_t most_boxes = 1500;                    // in a picture, so that the page opens quickly
+constexpr size_t few_boxes = 150, folded_boxes = 120;  // a picture with more than few_boxes is folded
 constexpr size_t most_operations = 6, most_characters = 28;
 constexpr double character_width = 7, line_height = 15, padding = 8, least_width = 56;
 
@@ -80,7 +80,7 @@ std::string box_text(const DrawnBox& box, const Label& label) {
   return label.row ? fmt::format(R"(<a href="#kernel-{}">{}</a>)", *label.row + 1, text) : text;
 }
 
-/// The boxes that are drawn: not those at load, and at most so many.
+/// The boxes to draw: at most most_boxes, without those that run at load.
 struct Shown {
   std::vector<size_t> boxes;
   std::vector<std::pair<uint32_t, uint32_t>> edges;
@@ -105,7 +105,7 @@ Shown shown_of(const GraphView& view) {
   return shown;
 }
 
-/// The lower end of a folded picture: that of the last layer with which it has at most so many boxes.
+/// The height of a folded picture: it ends after the last layer that keeps it within folded_boxes.
 double folded_height(const Drawing& drawing, size_t& boxes) {
   std::vector<size_t> of_layers(drawing.layer_ends.size());
   for (const auto& box : drawing.boxes) ++of_layers[box.layer];
@@ -118,13 +118,14 @@ double folded_height(const Drawing& drawing, size_t& boxes) {
   return layer + 1 == of_layers.size() ? drawing.height : drawing.layer_ends[layer] + 10;
 }
 
-/// With a capital letter, as sentences begin.
+/// The text with its first letter in upper case.
 std::string capital(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
   return text;
 }
 
-/// Where a reader begins: the box of the first layer that is nearest to where most boxes are.
+/// The x coordinate to which the picture scrolls at first: of the boxes in the first layer, the centre that
+/// is nearest to the median centre of all boxes.
 double first_x(const Drawing& drawing) {
   std::vector<double> middles;
   for (const auto& box : drawing.boxes) middles.push_back(box.x + box.width / 2);
@@ -200,4 +201,4 @@ std::string graphs(std::span<const GraphView> views, const KernelTimes& kernels)
   return text;
 }
 
-}  // namespace ferrite::cli::html
+}  // namespace ferrite::observe::html

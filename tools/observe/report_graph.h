@@ -9,9 +9,9 @@
 #include "core/observe/graph_view.h"
 #include "tools/observe/report_kernels.h"
 
-namespace ferrite::cli::html {
+namespace ferrite::observe::html {
 
-/// The section. Kernels of the schedule have their row's number and time.
+/// The section of the page. Each kernel of the schedule shows its row number in the table and its time.
 std::string graphs(std::span<const core::observe::GraphView> views, const KernelTimes& kernels);
 
-}  // namespace ferrite::cli::html
+}  // namespace ferrite::observe::html

@@ -11,13 +11,13 @@
 #include "tools/observe/report_assets.h"
 #include "tools/observe/wording.h"
 
-namespace ferrite::cli::html {
+namespace ferrite::observe::html {
 namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";
-constexpr size_t longest_text = 300'000;  // bytes: a page should open at once
+constexpr size_t longest_text = 300'000;  // in bytes, so that the page opens quickly
 
-/// Bytes of the character at the start of `text`; 0 where that is no UTF-8.
+/// The length in bytes of the character at the start of `text`; 0 if it is not valid UTF-8.
 size_t character(std::string_view text) {
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned lead = byte(0);
@@ -29,13 +29,13 @@ size_t character(std::string_view text) {
   if (length == 0 || length > text.size()) return 0;
   for (size_t k = 1; k < length; ++k)
     if ((byte(k) & 0xC0) != 0x80) return 0;
-  // Longer than it need be, a surrogate, or beyond the last character.
+  // Not UTF-8: an overlong encoding, a surrogate, or a number above the last code point.
   if (length == 3 && ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) >= 0xA0))) return 0;
   if (length == 4 && ((lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) >= 0x90))) return 0;
   return length;
 }
 
-/// From a value to a place on an axis.
+/// Maps values to coordinates along an axis.
 struct Axis {
   double least, most, from, to;
   double operator()(double value) const { return from + (value - least) / (most - least) * (to - from); }
@@ -126,7 +126,7 @@ std::string roofline(std::span<const RooflinePoint> points, const core::observe:
   text += label(left, top - 6, "start", "operations a second");
   const double peak = std::log10(peaks.operations);
   for (const auto& [rate, name] : {std::pair{fast, "cache"}, std::pair{slow, "memory"}}) {
-    // The slope ends where it meets the flat roof, and begins at the edge of the picture.
+    // The line of each bandwidth starts at the picture's edge and ends at the line of the peak rate.
     const double knee = peak - std::log10(rate), start = std::max(least_x, least_y - std::log10(rate));
     text += line("roof", x(start), y(start + std::log10(rate)), x(knee), y(peak));
     text += label(x(start) + 30, y(start + std::log10(rate)) + 8, "start",
@@ -187,4 +187,4 @@ std::string memory_map(const core::observe::Observation& seen) {
   return text + "</svg></figure>\n";
 }
 
-}  // namespace ferrite::cli::html
+}  // namespace ferrite::observe::html

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Pieces of the report's page. Whatever comes from a model goes through escape().
+// Parts of the report's page. Whatever comes from a model goes through escape().
 #pragma once
 
 #include <span>
@@ -10,20 +10,21 @@
 #include "core/observe/observation.h"
 #include "driver/observe/peaks.h"
 
-namespace ferrite::cli::html {
+namespace ferrite::observe::html {
 
-/// As text or in a quoted attribute: markup becomes entities; what is no UTF-8, and control characters,
-/// become U+FFFD.
+/// Escapes a text for HTML, also for quoted attributes: markup becomes entities; invalid UTF-8 and control
+/// characters become U+FFFD.
 std::string escape(std::string_view text);
 
-/// The beginning of a page, which loads nothing, and its end with the page's own script.
+/// The start of a page that loads no other file, and its end with the page's own script.
 std::string head(std::string_view title);
 std::string tail();
 
-/// A text that is shown when it is asked for; nothing for an empty one. Very long ones end early and say so.
+/// A text that the reader can unfold; an empty string for an empty text. Very long texts are cut, with a
+/// note.
 std::string folded(std::string_view title, std::string_view text);
 
-/// A kernel as a point of the roofline.
+/// A kernel as a point of the roofline plot.
 struct RooflinePoint {
   size_t number = 0;     ///< in the table of kernels
   double intensity = 0;  ///< operations a byte
@@ -31,10 +32,12 @@ struct RooflinePoint {
   double share = 0;      ///< of the run's time, 0 to 1
   std::string name;
 };
-/// Rates over intensities, both logarithmic, below the roofs that the peaks are.
+/// The roofline plot: rates over arithmetic intensities, both logarithmic, below the limits that the peaks
+/// set.
 std::string roofline(std::span<const RooflinePoint> points, const core::observe::Peaks& peaks);
 
-/// The arena over the launches: a rectangle for each buffer, as wide as it lives and as high as it is large.
+/// The arena over the launches: a rectangle for each buffer; its width is the buffer's
+/// lifetime and its height the buffer's size.
 std::string memory_map(const core::observe::Observation& seen);
 
-}  // namespace ferrite::cli::html
+}  // namespace ferrite::observe::html

@@ -11,7 +11,7 @@
 #include "tools/observe/report_html.h"
 #include "tools/observe/wording.h"
 
-namespace ferrite::cli {
+namespace ferrite::observe {
 namespace {
 
 using html::escape;
@@ -22,7 +22,7 @@ std::string bytes_text(int64_t bytes) {
   return size_text(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
 }
 
-/// " and 11 like it": equal layers of a model are one kernel.
+/// " and 11 like it": the layers of a model that run the same kernel share a row.
 std::string others_of(const KernelRow& row) {
   return row.names.size() == 1 ? std::string() : fmt::format(" and {} like it", row.names.size() - 1);
 }
@@ -57,8 +57,8 @@ std::string details_of(const KernelRow& row) {
       html::folded("Loops", kernel_text), html::folded("Generated code", listing));
 }
 
-/// A cell of figures: its label where rows are cards, and the value by which rows are sorted; none sorts
-/// last.
+/// A table cell with a number: its label (shown where a narrow page displays rows as cards) and the value by
+/// which the script sorts rows; rows without a value come last.
 std::string figure(std::string_view label, std::optional<double> value, std::string_view text,
                    std::string_view more = {}) {
   return fmt::format("<td class=\"n\" data-label=\"{}\" data-value=\"{}\">{}{}</td>", label,
@@ -204,4 +204,4 @@ std::string roofline_section(const KernelTimes& kernels, const std::optional<cor
 }
 
 }  // namespace html
-}  // namespace ferrite::cli
+}  // namespace ferrite::observe

@@ -11,13 +11,13 @@
 #include "driver/observe/peaks.h"
 #include "runtime/executable.h"
 
-namespace ferrite::cli {
+namespace ferrite::observe {
 
 /// Seconds over the runs: the median, and the quartiles around it.
 struct Spread {
   double low = 0, median = 0, high = 0;
 };
-/// Of at least one value. Quartiles are interpolated.
+/// `values` has at least one element. Quartiles are interpolated.
 Spread spread_of(std::vector<double> values);
 
 /// A kernel of the program, or a function of a plugin: all its launches of a run.
@@ -29,7 +29,7 @@ struct KernelRow {
   bool memory = false;  ///< the memory decides the floor
 };
 
-/// What was measured.
+/// The times of all kernels.
 struct KernelTimes {
   std::vector<KernelRow> rows;  ///< those that take longest first
   std::vector<size_t>
@@ -46,8 +46,8 @@ namespace html {
 
 /// The table, which the page's script sorts and folds.
 std::string kernels(const KernelTimes& kernels, const std::optional<core::observe::Peaks>& peaks);
-/// Empty where no peaks are known.
+/// The roofline plot; empty where no peaks are known.
 std::string roofline_section(const KernelTimes& kernels, const std::optional<core::observe::Peaks>& peaks);
 
 }  // namespace html
-}  // namespace ferrite::cli
+}  // namespace ferrite::observe

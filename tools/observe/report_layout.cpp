@@ -5,14 +5,14 @@
 #include <iterator>
 #include <limits>
 
-namespace ferrite::cli {
+namespace ferrite::observe {
 namespace {
 
 constexpr double margin = 12, gap_x = 18, gap_y = 26, point_width = 4, point_weight = 0.02;
 constexpr int sweeps = 4;
 constexpr size_t no_box = ~size_t{0};
 
-/// A box, or a point by way of which a long edge goes.
+/// A box, or a point through which a long edge passes.
 struct Item {
   size_t box = no_box;
   size_t layer = 0;
@@ -70,7 +70,8 @@ class Layers {
   }
 
  private:
-  /// One more than the deepest box that it reads; a box that reads none stands just above its first reader.
+  /// A box's layer is one below the deepest box that it reads; a box that reads none is in the layer just
+  /// above its first reader.
   void find_depths() {
     std::vector<bool> reads(boxes_.size());
     for (size_t b = 0; b < boxes_.size(); ++b)
@@ -98,7 +99,7 @@ class Layers {
     items_[lower].above.push_back(upper);
   }
 
-  /// All long edges of a box share their points.
+  /// The long edges that leave one box pass through the same points.
   void make_items() {
     for (size_t b = 0; b < boxes_.size(); ++b) add({b, boxes_[b].layer, boxes_[b].width, 0, {}, {}});
     for (size_t b = 0; b < boxes_.size(); ++b) {
@@ -116,7 +117,8 @@ class Layers {
     }
   }
 
-  /// Sorts each layer by the mean place of the neighbours in the layer above, then below, in turn.
+  /// Sorts each layer by the mean position of its items' neighbours, alternately in the layer above and
+  /// below.
   void order() {
     std::vector<double> places(items_.size());
     const auto number = [&](const std::vector<size_t>& layer) {
@@ -144,7 +146,7 @@ class Layers {
     return sum / static_cast<double>(of.size());
   }
 
-  /// Moves each layer to where its neighbours are; boxes keep their order and do not touch.
+  /// Moves the items of each layer towards their neighbours; boxes keep their order and do not touch.
   void place() {
     std::vector<double> x(items_.size());
     for (const auto& layer : layers_) arrange(layer, std::vector<double>(layer.size()), x);
@@ -160,9 +162,9 @@ class Layers {
     for (size_t i = 0; i < items_.size(); ++i) items_[i].x = x[i];
   }
 
-  /// Where neighbours pull an item. A box follows boxes on a way through the program before those that begin
-  /// or end there, and these before the points of long edges: side inputs would move it away from the box
-  /// that it continues.
+  /// The position to which an item's neighbours draw it. Boxes that have both readers and operands count
+  /// first, then boxes at the start or end of the program, then the points of long edges: otherwise side
+  /// inputs would move a box away from the box whose result it continues.
   double pulled(size_t item, const std::vector<size_t>& neighbours, const std::vector<double>& x) const {
     if (items_[item].box == no_box) return mean(neighbours, x, x[item]);
     const auto is_box = [&](size_t i) { return items_[i].box != no_box; };
@@ -203,4 +205,4 @@ Drawing draw_layers(std::vector<DrawnBox> boxes, std::span<const std::pair<uint3
   return Layers(std::move(boxes), edges).drawing();
 }
 
-}  // namespace ferrite::cli
+}  // namespace ferrite::observe

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferrite::cli {
+namespace ferrite::observe {
 
 struct DrawnBox {
   double width = 0, height = 0;  ///< given
@@ -23,12 +23,12 @@ struct DrawnPoint {
 /// A drawing from top to bottom.
 struct Drawing {
   std::vector<DrawnBox> boxes;
-  std::vector<std::vector<DrawnPoint>> edges;  ///< pieces of edges: from the first point to the last one
+  std::vector<std::vector<DrawnPoint>> edges;  ///< polylines: their points in order
   std::vector<double> layer_ends;              ///< the lower end of each layer
   double width = 0, height = 0;
 };
 
-/// `edges`: from a box to one after it in the list.
+/// `edges`: pairs of indices; each goes from a box to one that comes after it in the list.
 Drawing draw_layers(std::vector<DrawnBox> boxes, std::span<const std::pair<uint32_t, uint32_t>> edges);
 
-}  // namespace ferrite::cli
+}  // namespace ferrite::observe

@@ -7,7 +7,7 @@
 
 #include "core/support/split.h"
 
-namespace ferrite::cli {
+namespace ferrite::observe {
 namespace {
 
 /// Bytes of UTF-8 that begin a character: as many as columns, but for wide and combining characters.
@@ -127,4 +127,4 @@ std::string wrapped(std::string_view text, size_t columns, size_t indent) {
   return lines;
 }
 
-}  // namespace ferrite::cli
+}  // namespace ferrite::observe

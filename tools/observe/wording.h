@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ferrite::cli {
+namespace ferrite::observe {
 
 /// "850 ns", "17.0 us", "1.24 ms", "2.50 s"; three digits, "0 s" for nothing.
 std::string time_text(double seconds);
@@ -37,4 +37,4 @@ std::string shortened_end(std::string_view text, size_t columns);
 /// line after the first begins with `indent` spaces.
 std::string wrapped(std::string_view text, size_t columns, size_t indent);
 
-}  // namespace ferrite::cli
+}  // namespace ferrite::observe

@@ -232,7 +232,7 @@ Verdict check_repeatable(const runtime::Devices& devices) {
     for (auto& text : texts) {
       Ledger ledger;
       select::CandidateBlocklist none;
-      const auto placement = select::place(schedule, devices, none, ledger);
+      const auto placement = select::assign_groups(schedule, devices, none, ledger);
       link::Builder builder(schedule, devices, placement, {}, {1, 1, false}, none, ledger);
       auto selected = builder.select();
       declined = declined || !selected;

@@ -168,7 +168,7 @@ Result<CaseResult> run_case(const KernelCase& kernel, const runtime::Devices& de
 
   Ledger ledger;
   select::CandidateBlocklist none;
-  const auto placement = select::place(schedule, devices, none, ledger);
+  const auto placement = select::assign_groups(schedule, devices, none, ledger);
   link::BuildOptions options;
   options.threads = options.jobs = 1;
   options.red_zones = true;

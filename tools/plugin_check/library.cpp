@@ -122,7 +122,7 @@ void check_files(const CheckOptions& options, Runner& runner) {
   std::string library = options.target.path;
   std::string none;
   if (!options.target.descriptor.empty()) {
-    const auto descriptor = plugin::Descriptor::read(options.target.descriptor);
+    const auto descriptor = config::Descriptor::read(options.target.descriptor);
     library = descriptor ? descriptor->library : "";
     if (!descriptor)
       none = "the descriptor cannot be read";

@@ -39,10 +39,10 @@ Verdict compare(const std::vector<std::string>& first, const std::vector<std::st
 
 Verdict agrees(const Subject& subject, const std::string& path) {
   if (path.empty()) return Verdict::skipped("the library has no descriptor beside it");
-  FE_TRY(const auto descriptor, plugin::Descriptor::read(path));
+  FE_TRY(const auto descriptor, config::Descriptor::read(path));
   if (descriptor.library.empty()) return Verdict::skipped("the plugin has no library");
   const auto& plugin = subject.plugin();
-  const auto version = plugin::Version::parse(plugin.version);
+  const auto version = config::Version::parse(plugin.version);
   if (!version)
     return error(FE_EINVALID, "FE-P44", "the library's version '{}' is none; write major.minor.patch",
                  plugin.version);

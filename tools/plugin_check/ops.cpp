@@ -148,12 +148,12 @@ Verdict check_override(std::string_view device, bool lowers, const graph::OpInfo
 
 /// The session without the plugin; an error where the manifest enables the plugin itself.
 Result<std::unique_ptr<Session>> without_plugin(const CheckOptions& options) {
-  plugin::PipelineRequest request;
+  config::PipelineRequest request;
   request.manifest = options.manifest;
   request.profile = options.profile;
   request.use_lock = false;
   request.plugins = options.plugins;
-  FE_TRY(const auto pipeline, plugin::read_pipeline(request));
+  FE_TRY(const auto pipeline, config::read_pipeline(request));
   for (const auto& each : pipeline.plugins)
     if (is_target(options.target, each))
       return error(FE_EUNSUPPORTED, "FE-P51", "the manifest enables the plugin by itself");

@@ -13,20 +13,20 @@
 
 namespace ferrite::core::plugin_check {
 
-Result<plugin::Pipeline> pipeline_of(const CheckOptions& options) {
-  plugin::PipelineRequest request;
+Result<config::Pipeline> pipeline_of(const CheckOptions& options) {
+  config::PipelineRequest request;
   request.manifest = options.manifest;
   request.profile = options.profile;
   // A lock file cannot name a plugin that is still being developed.
   request.use_lock = false;
   request.plugins = options.plugins;
   request.plugins.push_back(options.target.path);
-  return plugin::read_pipeline(request);
+  return config::read_pipeline(request);
 }
 
 bool is_target(const Target& target, const plugin::PluginRequest& request) {
   if (target.descriptor.empty()) return request.library == target.path;
-  const auto descriptor = plugin::Descriptor::read(target.descriptor);
+  const auto descriptor = config::Descriptor::read(target.descriptor);
   return descriptor && descriptor->id == request.id;
 }
 
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Subject>> Subject::open(const CheckOptions& options) {
     if (request.fault) return *request.fault;
   }
   // A check of its own tests the rules.
-  pipeline.validate_rules = plugin::RuleValidation::off;
+  pipeline.validate_rules = config::RuleValidation::off;
   auto subject = std::make_unique<Subject>();
   FE_TRY(subject->session_, Session::open(pipeline));
   for (const auto& plugin : subject->registry().plugins())

@@ -43,7 +43,7 @@ class Subject {
 };
 
 /// The pipeline in which the plugin is enabled.
-Result<plugin::Pipeline> pipeline_of(const CheckOptions& options);
+Result<config::Pipeline> pipeline_of(const CheckOptions& options);
 /// Whether a plugin to be loaded is the checked one.
 bool is_target(const Target& target, const plugin::PluginRequest& request);
 

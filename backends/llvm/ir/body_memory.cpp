@@ -381,12 +381,12 @@ void BodyEmitter::store_at_once(const loop::Store& store, llvm::Value* element, 
          KernelContext::storage_bytes(dtype));
 }
 
-void BodyEmitter::atomic(llvm::AtomicRMWInst::BinOp operation, llvm::Value* place, llvm::Value* value,
+void BodyEmitter::atomic(llvm::AtomicRMWInst::BinOp operation, llvm::Value* address, llvm::Value* value,
                          unsigned bytes) {
   auto& llvm_context = context_.module.getContext();
   const auto& grid = *context_.target.grid;
   auto* done =
-      builder_.CreateAtomicRMW(operation, place, value, llvm::Align(bytes), llvm::AtomicOrdering::Monotonic,
+      builder_.CreateAtomicRMW(operation, address, value, llvm::Align(bytes), llvm::AtomicOrdering::Monotonic,
                                llvm_context.getOrInsertSyncScopeID(grid.grid_scope));
   for (const auto& mark : grid.memory_marks) done->setMetadata(mark, llvm::MDNode::get(llvm_context, {}));
 }
@@ -403,32 +403,32 @@ void BodyEmitter::add_to_pair(const GpuMachine::PairSum& sum, loop::BufferId buf
   auto* second = builder_.CreateOr(builder_.CreateShl(word, 16), negative_zero);
   auto* odd = builder_.CreateTrunc(element, builder_.getInt1Ty());
   word = builder_.CreateSelect(odd, second, first);
-  auto* place =
+  auto* to =
       pointer(buffer, builder_.CreateAnd(element, llvm::ConstantInt::getSigned(element->getType(), -2)));
   if (!sum.assembly.empty()) {
-    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {place->getType(), word->getType()}, false);
-    builder_.CreateCall(llvm::InlineAsm::get(type, sum.assembly, sum.constraints, true), {place, word});
+    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {to->getType(), word->getType()}, false);
+    builder_.CreateCall(llvm::InlineAsm::get(type, sum.assembly, sum.constraints, true), {to, word});
     return;
   }
   auto* pair =
       llvm::FixedVectorType::get(sum.dtype == f16 ? builder_.getHalfTy() : builder_.getBFloatTy(), 2);
-  atomic(llvm::AtomicRMWInst::FAdd, place, builder_.CreateBitCast(word, pair), word_bytes);
+  atomic(llvm::AtomicRMWInst::FAdd, to, builder_.CreateBitCast(word, pair), word_bytes);
 }
 
 /// Updates an element by compare-and-swap. An element below 32 bits is replaced with its whole word, which
 /// belongs to the buffer (stores_at_once): the other bytes are written back unchanged, and if another thread
 /// changed them meanwhile the exchange fails and repeats. If the result equals the old value, there is no
-/// exchange: of many maxima at one place, few are new.
+/// exchange: of many maxima at one element, few are new.
 void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given) {
   const DType dtype = context_.kernel.buffers[store.buffer].dtype;
   const unsigned bytes = KernelContext::storage_bytes(dtype);
   auto* type = builder_.getIntNTy(bytes * 8);
   auto* word = builder_.getIntNTy(std::max(bytes, word_bytes) * 8);
-  auto* place = pointer(store.buffer, element);
+  auto* to = pointer(store.buffer, element);
   llvm::Value *shift = nullptr, *others = nullptr;  // for an element that shares its word
   if (bytes < word_bytes) {
-    auto* byte = builder_.CreateAnd(builder_.CreatePtrToInt(place, builder_.getInt64Ty()), word_bytes - 1);
-    place = builder_.CreatePtrAdd(place, builder_.CreateNeg(byte));
+    auto* byte = builder_.CreateAnd(builder_.CreatePtrToInt(to, builder_.getInt64Ty()), word_bytes - 1);
+    to = builder_.CreatePtrAdd(to, builder_.CreateNeg(byte));
     // All machines with grids are little-endian: the first byte is in the low bits.
     shift = builder_.CreateShl(builder_.CreateTrunc(byte, word), 3);
     auto* lowest = llvm::ConstantInt::get(word, llvm::maskTrailingOnes<uint64_t>(bytes * 8));
@@ -448,7 +448,7 @@ void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element
   auto& llvm_context = context_.module.getContext();
   const auto scope = llvm_context.getOrInsertSyncScopeID(context_.target.grid->grid_scope);
   constexpr auto order = llvm::AtomicOrdering::Monotonic;
-  auto* there = builder_.CreateAlignedLoad(word, place, align);
+  auto* there = builder_.CreateAlignedLoad(word, to, align);
   there->setAtomic(order, scope);
   auto* before = builder_.GetInsertBlock();
   auto* attempt = context_.block("attempt");
@@ -461,7 +461,7 @@ void BodyEmitter::replace_at_once(const loop::Store& store, llvm::Value* element
   auto* result = with_element(old, combine(store.mode, element_of(old), given, dtype));
   builder_.CreateCondBr(builder_.CreateICmpEQ(result, old), after, exchange);
   builder_.SetInsertPoint(exchange);
-  auto* done = builder_.CreateAtomicCmpXchg(place, old, result, align, order, order, scope);
+  auto* done = builder_.CreateAtomicCmpXchg(to, old, result, align, order, order, scope);
   old->addIncoming(builder_.CreateExtractValue(done, 0), builder_.GetInsertBlock());
   builder_.CreateCondBr(builder_.CreateExtractValue(done, 1), after, attempt);
   builder_.SetInsertPoint(after);

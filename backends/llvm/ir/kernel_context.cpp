@@ -127,10 +127,10 @@ void KernelContext::mark(llvm::Instruction* access, loop::BufferId buffer) {
     access->setMetadata(llvm::LLVMContext::MD_noalias, others_[buffer]);
 }
 
-void KernelContext::prefetch(llvm::IRBuilder<>& builder, llvm::Value* place, bool to_write, Level level) {
+void KernelContext::prefetch(llvm::IRBuilder<>& builder, llvm::Value* address, bool to_write, Level level) {
   constexpr uint32_t data = 1;
   builder.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder.getPtrTy()},
-                          {place, builder.getInt32(to_write ? 1 : 0),
+                          {address, builder.getInt32(to_write ? 1 : 0),
                            builder.getInt32(level == Level::first ? 3 : 2), builder.getInt32(data)});
 }
 

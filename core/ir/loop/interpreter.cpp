@@ -497,7 +497,7 @@ Result<void> run_shared(const StatementList& list, std::vector<Runner>& runners)
 Result<void> evaluate(const StatementList& list, std::span<const Memory> given) {
   FE_CHECK(verify(list));
   if (given.size() != list.buffers.size())
-    return error(FE_EINVALID, "FE-X20", "{} of memory for {}", counted(given.size(), "piece"),
+    return error(FE_EINVALID, "FE-X20", "{} for {}", counted(given.size(), "memory block"),
                  counted(list.buffers.size(), "buffer"));
   std::vector<Memory> memory(given.begin(), given.end());
   std::vector<std::vector<std::byte>> owned;

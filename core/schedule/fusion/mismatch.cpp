@@ -98,9 +98,9 @@ Refusal compare(const Walk& a, int64_t points_of_a, const Walk& b, int64_t point
   const auto of_x = sorted(x), of_y = sorted(y);
   if (of_x == of_y && x != y) return {category::loop_order, {}};
   if (std::ranges::equal(x, y, {}, &Step::extent, &Step::extent)) {
-    const bool turned = std::ranges::any_of(a.steps, [](const Step& s) { return s.stride < 0; }) !=
-                        std::ranges::any_of(b.steps, [](const Step& s) { return s.stride < 0; });
-    if (turned) return {category::offset, "one of them goes backwards"};
+    const bool backwards = std::ranges::any_of(a.steps, [](const Step& s) { return s.stride < 0; }) !=
+                           std::ranges::any_of(b.steps, [](const Step& s) { return s.stride < 0; });
+    if (backwards) return {category::offset, "one of them goes backwards"};
     const auto stays = [](const Step& step) { return step.stride == 0; };
     if (!std::ranges::equal(x, y, {}, stays, stays))
       return {category::broadcast, "they repeat the same elements in different loops"};

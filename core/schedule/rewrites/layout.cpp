@@ -37,7 +37,7 @@ class LayoutChooser {
   void run() {
     find_accesses();
     find_free();
-    for (uint32_t s = 0; s < program_.statements.size(); ++s) wish_of_convolution(s);
+    for (uint32_t s = 0; s < program_.statements.size(); ++s) request_channels_innermost(s);
     spread();
     keep_what_does_not_pay();
     std::vector<bool> touched(program_.statements.size());
@@ -114,7 +114,7 @@ class LayoutChooser {
 
   /// Requests that the dim becomes the innermost one. Sums of loop variables have to address it in all
   /// accesses. Other dims may have any index, such as that of a nearest-neighbour upsampling.
-  void want(BufferId storage, size_t dim) {
+  void request(BufferId storage, size_t dim) {
     if (!free_[storage] || inner_[storage] || !std::ranges::all_of(by_storage_[storage], [&](size_t a) {
           return is_sum((*accesses_[a].index)[dim]);
         }))
@@ -125,7 +125,7 @@ class LayoutChooser {
 
   /// A convolution reads and writes its channels together: neighbouring channels take part in the same
   /// products, at each offset of the window.
-  void wish_of_convolution(uint32_t s) {
+  void request_channels_innermost(uint32_t s) {
     const auto& statement = program_.statements[s];
     if (statement.kind != FE_STATEMENT_CONTRACT || statement.contract_kind != FE_CONTRACT_CONV) return;
     const auto& data = statement.ops[statement.contract_a];
@@ -145,9 +145,9 @@ class LayoutChooser {
       return std::nullopt;
     };
     convolutions_.push_back(s);
-    if (const auto dim = channel_dim(data.index)) want(program_.storage(data.buffer), *dim);
+    if (const auto dim = channel_dim(data.index)) request(program_.storage(data.buffer), *dim);
     for (const auto& store : statement.stores)
-      if (const auto dim = channel_dim(store.index)) want(program_.storage(store.buffer), *dim);
+      if (const auto dim = channel_dim(store.index)) request(program_.storage(store.buffer), *dim);
   }
 
   /// Propagates decisions: a buffer that shares a statement with a decided one makes that dim innermost which
@@ -161,7 +161,7 @@ class LayoutChooser {
         if (symbols.size() != 1) continue;
         for (size_t other : by_statement_[accesses_[a].statement])
           for (size_t d = 0; d < accesses_[other].index->size(); ++d)
-            if (symbols_of((*accesses_[other].index)[d]) == symbols) want(accesses_[other].storage, d);
+            if (symbols_of((*accesses_[other].index)[d]) == symbols) request(accesses_[other].storage, d);
       }
     }
   }

@@ -32,9 +32,9 @@ std::optional<size_t> dim_of(const LoopProgram& program, std::span<const index::
 }
 
 /// One group that works along rows, and the reductions over the rows that may move into it.
-class Mixer {
+class MixedOrderReducer {
  public:
-  Mixer(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory)
+  MixedOrderReducer(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory)
       : schedule_(schedule),
         target_(target),
         memory_(memory),
@@ -80,7 +80,7 @@ class Mixer {
 
   /// Moves the reductions into the group, where this reduces memory traffic. A group after it combines their
   /// partial results. Returns a description of the change; empty where nothing was changed.
-  std::string mix(size_t g, std::vector<size_t> reductions) {
+  std::string merge(size_t g, std::vector<size_t> reductions) {
     group_ = g;
     local_.clear();
     local_dim_.clear();
@@ -346,11 +346,11 @@ void reduce_mixed_orders(Schedule& schedule, const TargetNumbers& target, const 
   }
   if (!any) return;
   merge_statements(schedule, apart);
-  Mixer mixer(schedule, target, memory);
-  bool mixed = false;
+  MixedOrderReducer reducer(schedule, target, memory);
+  bool merged = false;
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
-    if (!mixer.works_along_rows(g)) continue;
-    auto reductions = mixer.reductions_over_rows(g);
+    if (!reducer.works_along_rows(g)) continue;
+    auto reductions = reducer.reductions_over_rows(g);
     if (reductions.empty()) continue;
     std::string names;
     for (size_t h : reductions)
@@ -358,12 +358,12 @@ void reduce_mixed_orders(Schedule& schedule, const TargetNumbers& target, const 
                origin_names(schedule.program.statements[schedule.groups[h].statements[0]]);
     const auto& group = schedule.groups[g];
     const auto along = origin_names(schedule.program.statements[group.statements[0]]);
-    const auto text = mixer.mix(g, std::move(reductions));
+    const auto text = reducer.merge(g, std::move(reductions));
     if (text.empty()) continue;
-    mixed = true;
-    ledger.add({"parts", names, along, "mixed", {}, text, 0});
+    merged = true;
+    ledger.add({"parts", names, along, "merged", {}, text, 0});
   }
-  if (!mixed) return;
+  if (!merged) return;
   std::erase_if(schedule.groups, [](const Group& group) { return group.statements.empty(); });
   number_by_group(schedule);
 }

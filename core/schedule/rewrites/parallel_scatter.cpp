@@ -141,9 +141,9 @@ bool pays(const LoopProgram& program, const Statement& whole, const Numbering& n
 }
 
 /// The three statements that replace one scatter; their buffer is added to the program.
-class AtOnce {
+class ParallelUpdate {
  public:
-  AtOnce(LoopProgram& program, const ProgramStatement& whole, Numbering numbering)
+  ParallelUpdate(LoopProgram& program, const ProgramStatement& whole, Numbering numbering)
       : program_(program), whole_(whole), numbering_(std::move(numbering)) {
     ProgramBuffer buffer;
     buffer.dtype = numbering_.dtype();
@@ -267,11 +267,11 @@ void parallel_scatter(Schedule& schedule, const TargetNumbers& target, const Mem
     ledger.add({"parts",
                 origin_names(whole),
                 {},
-                "at once",
+                "parallel",
                 {},
                 fmt::format("{} points, of which {} ran at a time", points, points_apart(program, whole)),
                 static_cast<double>(points)});
-    const AtOnce made(program, whole, std::move(*numbering));
+    const ParallelUpdate made(program, whole, std::move(*numbering));
     for (auto statement : {made.filled(), made.numbered(), made.updated()}) {
       groups.push_back({{static_cast<uint32_t>(program.statements.size())},
                         static_cast<uint32_t>(statement.parallel_count())});

@@ -13,7 +13,7 @@ namespace ferrite::core::schedule {
 /// one number for each element that can be stored to, with -1. The second is a scatter that leaves there the
 /// largest number of an update to the element, in the interpreter's order. The third is a map over the
 /// updated buffer that computes the update of that number. A scatter whose numbers would take more than
-/// MemoryLimit::room() stays. Run after post_fusion. Each is a record of kind "parts", outcome "at once" or
+/// MemoryLimit::room() stays. Run after post_fusion. Each is a record of kind "parts", outcome "parallel" or
 /// "not divided".
 void parallel_scatter(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
                       Ledger& ledger);

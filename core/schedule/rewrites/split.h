@@ -23,7 +23,7 @@ void split_reductions(Schedule& schedule, const TargetNumbers& target, const Mem
 /// (mixed-order reduction): each block of rows makes a partial result, and a group after it combines these.
 /// Inputs that only the reductions read then live inside a block. The backward pass of layer norm is an
 /// example. The method is TorchInductor's "mix order reduction" (pull request 165370). The partial results
-/// take at most MemoryLimit::room(). Each is a record of kind "parts", outcome "mixed".
+/// take at most MemoryLimit::room(). Each is a record of kind "parts", outcome "merged".
 void reduce_mixed_orders(Schedule& schedule, const TargetNumbers& target, const MemoryLimit& memory,
                          Ledger& ledger);
 

@@ -44,13 +44,13 @@ std::optional<Part> part_of(const LoopProgram& program, const Statement& stateme
   return part;
 }
 
-class Reading {
+class ConsumerSplitter {
  public:
-  Reading(LoopProgram& program, Ledger& ledger)
+  ConsumerSplitter(LoopProgram& program, Ledger& ledger)
       : program_(program),
         ledger_(ledger),
         deps_(Dependencies::of(program)),
-        pieces_(program.statements.size()) {
+        replacements_(program.statements.size()) {
     for (BufferId b : program.outputs) outputs_.insert(program.storage(b));
     for (BufferId b = 0; b < program.buffers.size(); ++b)
       if (const auto base = program.buffers[b].base; base != none) versions_[base].push_back(b);
@@ -62,11 +62,11 @@ class Reading {
     for (BufferId b = 0; b < count; ++b) changed = consider(b) || changed;
     if (!changed) return false;
     std::vector<ProgramStatement> statements;
-    for (size_t s = 0; s < pieces_.size(); ++s)
-      if (pieces_[s].empty())
+    for (size_t s = 0; s < replacements_.size(); ++s)
+      if (replacements_[s].empty())
         statements.push_back(std::move(program_.statements[s]));
       else
-        std::ranges::move(pieces_[s], std::back_inserter(statements));
+        std::ranges::move(replacements_[s], std::back_inserter(statements));
     program_.statements = std::move(statements);
     read_last_versions();
     return true;
@@ -80,7 +80,8 @@ class Reading {
         readers.size() != 1 || readers[0] <= writers.back())
       return false;
     const uint32_t r = readers[0];
-    if (!pieces_[r].empty() || std::ranges::any_of(writers, [&](uint32_t w) { return !pieces_[w].empty(); }))
+    if (!replacements_[r].empty() ||
+        std::ranges::any_of(writers, [&](uint32_t w) { return !replacements_[w].empty(); }))
       return false;
     const auto parts = parts_of(b);
     if (!parts) return false;
@@ -94,7 +95,7 @@ class Reading {
                  fmt::format("{} parts along dim {}", parts->parts.size(), parts->axis),
                  static_cast<double>(program_.buffers[b].bytes())});
     for (const auto& part : parts->parts)
-      pieces_[r].push_back(piece(program_.statements[r], b, *parts, part, *along));
+      replacements_[r].push_back(consumer_of_part(program_.statements[r], b, *parts, part, *along));
     for (BufferId version : versions_[b]) {
       program_.buffers[version].base = none;
       program_.buffers[version].version = 0;
@@ -171,9 +172,9 @@ class Reading {
     });
   }
 
-  /// The reader's statement for one part, which becomes a buffer of its own.
-  ProgramStatement piece(const ProgramStatement& reader, BufferId b, const Parts& parts, const Part& part,
-                         index::Symbol along) {
+  /// The statement that does the reader's work on one part; the part becomes a buffer of its own.
+  ProgramStatement consumer_of_part(const ProgramStatement& reader, BufferId b, const Parts& parts,
+                                    const Part& part, index::Symbol along) {
     auto& pool = program_.pool;
     ProgramBuffer buffer = program_.buffers[b];
     buffer.dims[parts.axis] = part.extent;
@@ -222,12 +223,13 @@ class Reading {
     return made;
   }
 
-  /// Several statements now store what one stored before: each but the first makes a version.
+  /// Several statements now store the buffer that one statement stored before: each but the first makes a new
+  /// version.
   void make_versions(uint32_t reader, BufferId stored) {
     auto last = stored;
     uint32_t number = 0;
-    for (auto& piece : pieces_[reader])
-      for (auto& store : piece.stores) {
+    for (auto& replacement : replacements_[reader])
+      for (auto& store : replacement.stores) {
         if (store.buffer != stored) continue;
         if (number > 0) {
           ProgramBuffer version = program_.buffers[stored];
@@ -257,7 +259,7 @@ class Reading {
   LoopProgram& program_;
   Ledger& ledger_;
   const Dependencies deps_;
-  std::vector<std::vector<ProgramStatement>> pieces_;  ///< by statement: its replacements
+  std::vector<std::vector<ProgramStatement>> replacements_;  ///< by statement: its replacements
   std::set<BufferId> outputs_;
   std::unordered_map<BufferId, std::vector<BufferId>> versions_;  ///< by storage
   std::unordered_map<BufferId, BufferId>
@@ -273,7 +275,7 @@ bool split_concat_consumers(LoopProgram& program, Ledger& ledger) {
   const bool any = std::ranges::any_of(program.buffers, [&](const ProgramBuffer& buffer) {
     return buffer.base != none && program.buffers[buffer.base].role == Role::temporary;
   });
-  return any && Reading(program, ledger).run();
+  return any && ConsumerSplitter(program, ledger).run();
 }
 
 }  // namespace ferrite::core::schedule

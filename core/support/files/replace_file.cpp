@@ -16,7 +16,7 @@
 
 namespace ferrite::core {
 
-std::string replace_file(const std::string& given, std::span<const std::span<const std::byte>> pieces,
+std::string replace_file(const std::string& given, std::span<const std::span<const std::byte>> chunks,
                          Links links) {
   namespace fs = std::filesystem;
   static std::atomic<unsigned> replaced{0};
@@ -39,10 +39,10 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
         open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
     bool whole = static_cast<bool>(file);
     uint64_t end = 0;
-    for (const auto piece : pieces) {
+    for (const auto chunk : chunks) {
       // The name is unique per process and call, so concurrent writers never share a temporary file.
-      whole = whole && write_at(file.get(), piece, end);
-      end += piece.size();
+      whole = whole && write_at(file.get(), chunk, end);
+      end += chunk.size();
     }
     if (!whole) fault = file_fault(path, errno);
   }

@@ -118,8 +118,8 @@ std::optional<std::string> read_file(const std::string& path, uint64_t most_byte
 std::string write_file(const std::string& folder, const std::string& name, std::string_view contents) {
   std::error_code failed;
   if (fs::create_directories(folder, failed)) fs::permissions(folder, fs::perms::owner_all, failed);
-  const std::array pieces{std::as_bytes(std::span(contents))};
-  return replace_file((fs::path(folder) / name).string(), pieces, Links::replaced);
+  const std::array chunks{std::as_bytes(std::span(contents))};
+  return replace_file((fs::path(folder) / name).string(), chunks, Links::replaced);
 }
 
 Result<std::vector<File>> list(const std::string& folder, std::string_view suffix) {

@@ -221,17 +221,17 @@ class Graph;
 
 namespace detail {
 /// sized<T>() for the views, which are read for every node and value. Compilers clear larger structs by a
-/// string instruction, which takes longer than the host call itself. Clear the struct in small pieces
+/// string instruction, which takes longer than the host call itself. Clear the struct in small chunks
 /// instead.
 template <class T>
 T sized_view() {
-  constexpr size_t piece = 64;
+  constexpr size_t chunk = 64;
   T view;
   char* const bytes = reinterpret_cast<char*>(&view);
-  if constexpr (sizeof(T) > piece) {
-    static_assert(sizeof(T) <= 2 * piece);
-    std::memset(bytes, 0, piece);
-    std::memset(bytes + piece, 0, sizeof(T) - piece);
+  if constexpr (sizeof(T) > chunk) {
+    static_assert(sizeof(T) <= 2 * chunk);
+    std::memset(bytes, 0, chunk);
+    std::memset(bytes + chunk, 0, sizeof(T) - chunk);
   } else {
     std::memset(bytes, 0, sizeof(T));
   }

@@ -56,7 +56,7 @@ class DeviceRuns : public testing::Test {
     if (library)
       manifest += "[plugin.\"ferrite.cublaslt\"]\nconfig = { library = \"" FERRITE_FAKES
                   "/fake_lt.so\", driver = \"" FERRITE_FAKE_DRIVER "\", price = 0.0 }\n";
-    auto pipeline = plugin::read_pipeline_text(manifest, (folder_ / "manifest.toml").string(), {});
+    auto pipeline = config::read_pipeline_text(manifest, (folder_ / "manifest.toml").string(), {});
     ASSERT_TRUE(pipeline) << pipeline.error().message();
     auto session = Session::open(*pipeline);
     ASSERT_TRUE(session) << session.error().message();

@@ -33,7 +33,7 @@ class OnDevice : public testing::Test {
     path_ = std::filesystem::temp_directory_path() / ("ferrite-device-" + std::to_string(getpid()) + ".fe");
     std::ofstream(path_) << graph;
     auto pipeline =
-        plugin::read_pipeline_text("schema = 0\nenable = [\"ferrite.cuda\"]\n", "manifest.toml", {});
+        config::read_pipeline_text("schema = 0\nenable = [\"ferrite.cuda\"]\n", "manifest.toml", {});
     ASSERT_TRUE(pipeline) << pipeline.error().message();
     auto session = Session::open(*pipeline);
     ASSERT_TRUE(session) << session.error().message();

@@ -27,17 +27,17 @@ class Peers : public DeviceRuns {
     program.arena_bytes.assign(program.devices.size(), 2 * bytes);
   }
   static BufferSlot arena(uint32_t device, int64_t offset = 0) {
-    BufferSlot place;
-    place.device = device;
-    place.offset = offset;
-    place.bytes = bytes;
-    return place;
+    BufferSlot slot;
+    slot.device = device;
+    slot.offset = offset;
+    slot.bytes = bytes;
+    return slot;
   }
   static BufferSlot port(BufferSlot::Kind kind, uint32_t number, uint32_t device) {
-    BufferSlot place = arena(device);
-    place.kind = kind;
-    place.number = number;
-    return place;
+    BufferSlot slot = arena(device);
+    slot.kind = kind;
+    slot.number = number;
+    return slot;
   }
   static Launch copy(uint32_t direction, uint32_t device, const BufferSlot& from, const BufferSlot& to) {
     Launch result;
@@ -122,13 +122,13 @@ TEST_F(Peers, CopyWithoutTheHost) {
   needs.keep(0, bytes, 0);
   const std::vector<link::ArenaPlan> arenas(3, link::ArenaPlan(needs, 256, bytes));
   link::Transfers transfers(program, arenas);
-  const auto home = arena(2);
-  // The first device has made it, the second one reads it: nothing is brought home between.
+  const auto primary = arena(2);
+  // The first device has made it, the second one reads it: no copy goes through the primary slot.
   const auto input = port(BufferSlot::Kind::input, 0, 2), output = port(BufferSlot::Kind::output, 0, 2);
-  const auto on_first = transfers.reach(0, 0, home, true, program.steps);
+  const auto on_first = transfers.reach(0, 0, primary, true, program.steps);
   ASSERT_TRUE(program.steps.empty());
   program.steps.push_back(copy(FE_COPY_TO_DEVICE, 0, input, on_first));
-  const auto on_second = transfers.reach(1, 0, home, false, program.steps);
+  const auto on_second = transfers.reach(1, 0, primary, false, program.steps);
   ASSERT_EQ(program.steps.size(), 2u);
   EXPECT_EQ(program.steps[1].copy, FE_COPY_PEER);
   program.steps.push_back(copy(FE_COPY_TO_HOST, 1, on_second, output));

@@ -25,16 +25,16 @@ TEST_F(DeviceRuns, TheHostWaitsForCopiesFromPinnedMemory) {
   program.inputs = {port};
   program.outputs = {port};
   program.arena_bytes = {bytes, bytes};
-  const auto place = [&](runtime::BufferSlot::Kind kind, uint32_t device) {
+  const auto slot = [&](runtime::BufferSlot::Kind kind, uint32_t device) {
     runtime::BufferSlot result;
     result.kind = kind;
     result.device = device;
     result.bytes = bytes;
     return result;
   };
-  const auto input = place(runtime::BufferSlot::Kind::input, 1),
-             output = place(runtime::BufferSlot::Kind::output, 1);
-  const auto there = place(runtime::BufferSlot::Kind::arena, 0);
+  const auto input = slot(runtime::BufferSlot::Kind::input, 1),
+             output = slot(runtime::BufferSlot::Kind::output, 1);
+  const auto there = slot(runtime::BufferSlot::Kind::arena, 0);
   // The device receives the input, the host changes it, as a cache is changed, and the device returns the
   // original.
   runtime::Launch to, change, back;

@@ -392,7 +392,7 @@ TEST(Reduce, BlocksOfColumns) {
     }
 }
 
-TEST(MatrixInstructions, TurnedAndBatchedProducts) {
+TEST(MatrixInstructions, TransposedAndBatchedProducts) {
   for (const auto dtype : {f16, f32})
     for (const bool a : {false, true})
       for (const bool b : {false, true}) {

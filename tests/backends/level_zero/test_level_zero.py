@@ -60,7 +60,7 @@ exp = ["f32"]
 TYPES = """ferrite graph 0
 graph @g(%x: f32[7,64], %h: f16[7,64], %b: bf16[7,64], %n: i8[7,64], %l: i64[7,64], %c: bool[7,64])
     -> (%most "most", %math "math", %halves "halves", %brains "brains", %bytes "bytes", %longs "longs", %chosen "chosen",
-        %padded "padded", %turned "turned", %any "any", %wide "wide") {
+        %padded "padded", %transposed "transposed", %any "any", %wide "wide") {
   %t = tanh(%x)
   %most = maximum(%x, %t)
   %e = erf(%x)
@@ -75,7 +75,7 @@ graph @g(%x: f32[7,64], %h: f16[7,64], %b: bf16[7,64], %n: i8[7,64], %l: i64[7,6
   %chosen = where(%c, %x, %t)
   %v = literal f32[] {2}
   %padded = pad(%x, %v) {low = [1, 3], high = [2, 0], mode = "constant"}
-  %turned = transpose(%h) {perm = [1, 0]}
+  %transposed = transpose(%h) {perm = [1, 0]}
   %any = reduce_any(%c) {axes = [1]}
   %wide = cast(%n) {dtype = f32}
 }
@@ -84,7 +84,7 @@ graph @g(%x: f32[7,64], %h: f16[7,64], %b: bf16[7,64], %n: i8[7,64], %l: i64[7,6
 PRODUCTS = [(64, 64, 64), (130, 70, 50), (9, 33, 9), (33, 7, 3), (1, 40, 17)]
 
 
-# Operands of products that are computed where they are read: along the columns, the depth and the rows, and turned.
+# Operands of products that are computed where they are read: along the columns, the depth and the rows, and transposed.
 OPERANDS = """ferrite graph 0
 graph @g(%x: f16[16,512], %q: i8[512,72], %s: f16[72], %z: i8[72], %a: f32[64,250], %c: f32[250], %v: f32[250,40], %t: u8[72,512], %sr: f16[72],
     %u: u8[72]) -> (%y "y", %o "o", %p "p") {
@@ -250,7 +250,7 @@ graph @g(%x: f32[512,9], %i: i64[5000,1], %u: f32[5000,9], %y: f16[301,5], %j: i
         self.assertSameResults("s.fe", *indices)
         self.assertEqual(len(self.calls("zeCommandListAppendLaunchKernel")), 8)  # of each, the base that is copied, and three
         explained = self.call("explain", "--all", "s.fe", "--manifest", "manifest.toml", environment=self.environment)
-        self.assertRegex(explained.stdout, "parts: 2 at once")
+        self.assertRegex(explained.stdout, "parts: 2 parallel")
         # An index that is out of range is found, also where a later update takes its place.
         rows[7] = 512
         np.save(self.folder / "i.npy", rows)

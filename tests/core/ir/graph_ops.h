@@ -41,7 +41,7 @@ inline int32_t infer_binary(void*, fe_call* call, const fe_infer_args* args, fe_
   if (!same) return fail(call, "the operands have different types");
   return out->add(out->host, &a.type);
 }
-/// Pieces of the first operand along `axis`.
+/// Slices of the first operand along `axis`.
 inline int32_t infer_split(void*, fe_call* call, const fe_infer_args* args, fe_infer_out* out) {
   const auto first = operand(args, 0);
   const int64_t axis = attribute(args, "axis")->i;

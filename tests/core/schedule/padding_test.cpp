@@ -11,7 +11,7 @@
 namespace ferrite::core::schedule {
 namespace {
 
-constexpr RowPadding wish{.alignment = 128, .most_percent = 5, .least_bytes = 0};
+constexpr RowPadding requested{.alignment = 128, .most_percent = 5, .least_bytes = 0};
 
 Schedule parsed(const std::string& text) {
   auto schedule = parse(text, "padding.fe");
@@ -45,7 +45,7 @@ std::string between(const std::string& type, const std::string& attributes = "te
 
 using Strides = std::vector<int64_t>;
 
-Strides padded(const std::string& type, const RowPadding& padding = wish,
+Strides padded(const std::string& type, const RowPadding& padding = requested,
                const std::string& attributes = "temporary") {
   auto schedule = parsed(between(type, attributes));
   Ledger ledger;
@@ -84,8 +84,8 @@ TEST(Padding, TheTargetsNumbersHold) {
 }
 
 TEST(Padding, WhatHasStridesOfItsOwnKeepsThem) {
-  EXPECT_EQ(padded("f32[4,30523]", wish, "temporary strides [30600, 1]"), (Strides{30600, 1}));
-  EXPECT_EQ(padded("f32[4,30523]", wish, "temporary channels_last"), (Strides{30523, 1}));
+  EXPECT_EQ(padded("f32[4,30523]", requested, "temporary strides [30600, 1]"), (Strides{30600, 1}));
+  EXPECT_EQ(padded("f32[4,30523]", requested, "temporary channels_last"), (Strides{30523, 1}));
 }
 
 // A buffer too large for its padding: the limit of all buffers is 2^56 elements.

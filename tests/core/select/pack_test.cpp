@@ -43,8 +43,8 @@ std::vector<T> packed(const loop::Buffer& source, const OperandLayout& layout) {
   return to;
 }
 
-/// [2, 3] stored as [4, 2] with the dims turned round: the last line is past the end.
-OperandLayout turned() { return {0, {4, 2}, {coordinate(0), coordinate(1)}, {1, 0}, 0, 0, {}}; }
+/// [2, 3] stored as [4, 2] transposed: the last line is past the end.
+OperandLayout transposed() { return {0, {4, 2}, {coordinate(0), coordinate(1)}, {1, 0}, 0, 0, {}}; }
 
 /// For each row of [2, 3]: the sum of its elements, twice the last less the first, and nothing.
 OperandLayout sums() {
@@ -52,7 +52,7 @@ OperandLayout sums() {
 }
 
 TEST(Pack, ElementsGoWhereTheLayoutSays) {
-  EXPECT_EQ(packed<float>(constant(f32, {2, 3}), turned()), (std::vector<float>{1, 4, 2, 5, 3, 6, 0, 0}));
+  EXPECT_EQ(packed<float>(constant(f32, {2, 3}), transposed()), (std::vector<float>{1, 4, 2, 5, 3, 6, 0, 0}));
 }
 
 TEST(Pack, SumsOfTerms) {

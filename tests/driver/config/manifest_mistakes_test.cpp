@@ -8,7 +8,7 @@
 #include "manifest_support.h"
 #include "runtime/target/capability.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 struct Mistake {
@@ -211,4 +211,4 @@ TEST(NamedAt, KeepsThePlaceThatWas) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

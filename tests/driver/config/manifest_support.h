@@ -12,7 +12,7 @@
 
 #include "driver/config/manifest.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 
 namespace fs = std::filesystem;
 
@@ -56,4 +56,4 @@ class Manifest : public testing::Test {
   std::string text_;  ///< of the last fault
 };
 
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

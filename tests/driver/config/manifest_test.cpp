@@ -4,7 +4,7 @@
 #include "driver/config/descriptor.h"
 #include "manifest_support.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 TEST_F(Manifest, GivesWhatItEnables) {
@@ -222,4 +222,4 @@ TEST(Suggest, FindsTheNearest) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -2,7 +2,7 @@
 // What descriptors and manifests say of passes and rules: order, limits, expectations.
 #include "manifest_support.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 /// The passes 'acme.a' and 'acme.b' of one phase, as a loaded plugin gives them, with a manifest's settings.
@@ -185,4 +185,4 @@ TEST_F(PassSettings, RefuseADescriptorThatItsPluginContradicts) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

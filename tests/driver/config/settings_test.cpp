@@ -6,7 +6,7 @@
 #include "driver/config/schema.h"
 #include "manifest_support.h"
 
-namespace ferrite::core::plugin {
+namespace ferrite::core::config {
 namespace {
 
 class Settings : public Manifest {
@@ -232,4 +232,4 @@ TEST(Schema, DescribesEveryKeyOnce) {
 }
 
 }  // namespace
-}  // namespace ferrite::core::plugin
+}  // namespace ferrite::core::config

@@ -15,6 +15,11 @@
 namespace ferrite::core::tune {
 namespace {
 
+using select::Decision;
+using select::DecisionKind;
+using select::Decisions;
+using select::Taken;
+
 // Group 0 is made once, at load; 1 reads that and an input, keeps @3 to itself, and hands @4 on to group 2.
 constexpr std::string_view three = R"(ferrite loops 0
 buffer @0 : f32[24] constant 0 = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24
@@ -116,31 +121,33 @@ TEST(Decisions, AreKeptByAllThatTheyDependOn) {
   };
   auto decisions = open("a");
   const Decision decision{"cpu", "fast", 0, 2e-6, 1e-6, "usual", 3e-6, "measured"};
-  decisions.set(Kind::kernel, "cpu", "k_1", decision, true);
-  decisions.set(Kind::kernel, "cpu", "k_2", decision, false);
-  decisions.set(Kind::kernel, "other", "k_1", decision, true);  // of a device that cannot be told from others
-  EXPECT_TRUE(decisions.find(Kind::kernel, "cpu", "k_2"));
+  decisions.set(DecisionKind::kernel, "cpu", "k_1", decision, true);
+  decisions.set(DecisionKind::kernel, "cpu", "k_2", decision, false);
+  decisions.set(DecisionKind::kernel, "other", "k_1", decision,
+                true);  // of a device that cannot be told from others
+  EXPECT_TRUE(decisions.find(DecisionKind::kernel, "cpu", "k_2"));
   auto again = open("a");
-  const auto found = again.find(Kind::kernel, "cpu", "k_1");
+  const auto found = again.find(DecisionKind::kernel, "cpu", "k_1");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->by, "stored");
   EXPECT_EQ(found->candidate, "fast");
   EXPECT_EQ(found->usual_seconds, 3e-6);
-  EXPECT_FALSE(again.find(Kind::kernel, "cpu", "k_2"));
-  EXPECT_FALSE(again.find(Kind::library, "cpu", "k_1"));
-  EXPECT_FALSE(again.find(Kind::kernel, "other", "k_1"));
-  EXPECT_FALSE(open("b").find(Kind::kernel, "cpu", "k_1"));
+  EXPECT_FALSE(again.find(DecisionKind::kernel, "cpu", "k_2"));
+  EXPECT_FALSE(again.find(DecisionKind::library, "cpu", "k_1"));
+  EXPECT_FALSE(again.find(DecisionKind::kernel, "other", "k_1"));
+  EXPECT_FALSE(open("b").find(DecisionKind::kernel, "cpu", "k_1"));
   options.mode = Mode::off;
-  EXPECT_FALSE(open("a").find(Kind::kernel, "cpu", "k_1"));
+  EXPECT_FALSE(open("a").find(DecisionKind::kernel, "cpu", "k_1"));
 }
 
 TEST(Decisions, ALockSaysWhatWasTaken) {
   const auto path = (std::filesystem::path(testing::TempDir()) / "tune_test.decisions.lock").string();
   Decisions decisions;
-  Taken taken{Kind::kernel, "cpu", "k_1", "a \"node\"", 3, {"cpu", "fast", 0, 2e-6, 0, {}, 0, "cost"}};
+  Taken taken{DecisionKind::kernel, "cpu", "k_1",
+              "a \"node\"",         3,     {"cpu", "fast", 0, 2e-6, 0, {}, 0, "cost"}};
   decisions.took(taken);
   decisions.took(taken);  // a second device of the kind
-  taken = {Kind::library, "cpu", "k_2", "b", 2, {"lib", "gemm", 2, 4e-6, 5e-6, {}, 0, "measured"}};
+  taken = {DecisionKind::library, "cpu", "k_2", "b", 2, {"lib", "gemm", 2, 4e-6, 5e-6, {}, 0, "measured"}};
   decisions.took(taken);
   ASSERT_TRUE(decisions.write_lock(path, {}));
   Options options;
@@ -148,12 +155,12 @@ TEST(Decisions, ALockSaysWhatWasTaken) {
   auto locked = Decisions::open(options, [] { return Decisions::Contexts(); });
   ASSERT_TRUE(locked) << locked.error().message();
   EXPECT_TRUE(locked->is_locked());
-  const auto library = locked->find(Kind::library, "cpu", "k_2");
+  const auto library = locked->find(DecisionKind::library, "cpu", "k_2");
   ASSERT_TRUE(library);
   EXPECT_EQ(library->covered, 2u);
   EXPECT_EQ(library->by, "locked");
   EXPECT_DOUBLE_EQ(library->seconds, 5e-6);
-  EXPECT_FALSE(locked->find(Kind::library, "cpu", "k_1"));
+  EXPECT_FALSE(locked->find(DecisionKind::library, "cpu", "k_1"));
   // What the program does not have is an error, once all that it has is known.
   const auto unused = locked->check();
   ASSERT_FALSE(unused);

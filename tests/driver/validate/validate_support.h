@@ -15,8 +15,8 @@ namespace ferrite::core::validate {
 /// The standard ops and these rules, which nobody tried.
 inline std::unique_ptr<Session> open(const std::string& rules,
                                      plugin::OnError on_error = plugin::OnError::fail) {
-  plugin::Pipeline pipeline;
-  pipeline.validate_rules = plugin::RuleValidation::off;
+  config::Pipeline pipeline;
+  pipeline.validate_rules = config::RuleValidation::off;
   auto& ops = pipeline.plugins.emplace_back();
   ops.library = plugin::installed_files().plugin_folder + "/ferrite_std.so";
   ops.why = "test";

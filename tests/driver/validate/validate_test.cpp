@@ -161,7 +161,7 @@ const std::string right_text = rule("%n = neg(%x)  %r = neg(%n)", "%r = %x");
 const std::string wrong_text = rule("%r = sub(%x, %y)", "%n = neg(%x)  %r = add(%n, %y)");
 
 /// What validate_rules says of the session's rules; the registry is the test's own.
-Result<void> validated(Session& session, plugin::RuleValidation level, const fs::path& folder) {
+Result<void> validated(Session& session, config::RuleValidation level, const fs::path& folder) {
   return validate_rules(const_cast<plugin::Registry&>(session.registry()), level,
                         plugin::installed_files().plugin_folder, folder.string(), "--plugin 'my rules'");
 }
@@ -169,7 +169,7 @@ Result<void> validated(Session& session, plugin::RuleValidation level, const fs:
 TEST(Verdicts, AreKeptAndRead) {
   Folder folder;
   auto session = open(right_text);
-  ASSERT_TRUE(validated(*session, plugin::RuleValidation::strict, folder.path));
+  ASSERT_TRUE(validated(*session, config::RuleValidation::strict, folder.path));
   const auto kept = folder.files(".verdicts");
   ASSERT_EQ(kept.size(), 1u);
   std::stringstream text;
@@ -177,37 +177,37 @@ TEST(Verdicts, AreKeptAndRead) {
   EXPECT_EQ(text.str(), "passed acme.test\n");
   // That the file is read shows where it says something else.
   std::ofstream(kept[0]) << "untested acme.test: by hand\n";
-  auto refused = validated(*session, plugin::RuleValidation::strict, folder.path);
+  auto refused = validated(*session, config::RuleValidation::strict, folder.path);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, "FE-R36");
   EXPECT_NE(refused.error().message().find("by hand"), std::string::npos) << refused.error().message();
-  EXPECT_TRUE(validated(*session, plugin::RuleValidation::on, folder.path));
+  EXPECT_TRUE(validated(*session, config::RuleValidation::on, folder.path));
   // A damaged file is none, nor is one that speaks of other rules, or in a folder that others may write to.
   for (const char* damaged : {"???", "", "untested acme.other: by hand\n", "untested acme.test\n",
                               "untested acme.test: by hand\nuntested acme.test: by hand\n"}) {
     std::ofstream(kept[0]) << damaged;
-    EXPECT_TRUE(validated(*session, plugin::RuleValidation::strict, folder.path)) << damaged;
+    EXPECT_TRUE(validated(*session, config::RuleValidation::strict, folder.path)) << damaged;
   }
   for (const auto mode : {fs::perms::group_write, fs::perms::others_write}) {
     std::ofstream(kept[0]) << "untested acme.test: by hand\n";
     fs::permissions(folder.path, mode, fs::perm_options::add);
-    EXPECT_TRUE(validated(*session, plugin::RuleValidation::strict, folder.path));
+    EXPECT_TRUE(validated(*session, config::RuleValidation::strict, folder.path));
     EXPECT_EQ(folder.files(".verdicts").size(), 1u);
     fs::permissions(folder.path, mode, fs::perm_options::remove);
-    EXPECT_FALSE(validated(*session, plugin::RuleValidation::strict, folder.path));
+    EXPECT_FALSE(validated(*session, config::RuleValidation::strict, folder.path));
     fs::remove(kept[0]);
-    EXPECT_TRUE(validated(*session, plugin::RuleValidation::strict, folder.path));
+    EXPECT_TRUE(validated(*session, config::RuleValidation::strict, folder.path));
   }
   // Another text has another verdict.
   auto other = open(right_text + "\n");
-  EXPECT_TRUE(validated(*other, plugin::RuleValidation::strict, folder.path));
+  EXPECT_TRUE(validated(*other, config::RuleValidation::strict, folder.path));
   EXPECT_EQ(folder.files(".verdicts").size(), 2u);
 }
 
 TEST(Verdicts, AWrongRuleIsRefusedWithAFile) {
   Folder folder;
   auto session = open(wrong_text);
-  auto refused = validated(*session, plugin::RuleValidation::on, folder.path);
+  auto refused = validated(*session, config::RuleValidation::on, folder.path);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, "FE-R30");
   EXPECT_EQ(refused.error().where, "acme.rules:1:6");
@@ -224,10 +224,10 @@ TEST(Verdicts, AWrongRuleIsRefusedWithAFile) {
   EXPECT_EQ(read->node_count(), 1u);
   EXPECT_NE(refused.error().text.find(".fe --plugin 'my rules' --validate-rules off"), std::string::npos)
       << refused.error().text;
-  EXPECT_TRUE(validated(*session, plugin::RuleValidation::off, folder.path));
+  EXPECT_TRUE(validated(*session, config::RuleValidation::off, folder.path));
   // Not in a folder that others may write to: in a new one.
   fs::permissions(folder.path, fs::perms::others_write, fs::perm_options::add);
-  refused = validated(*session, plugin::RuleValidation::on, folder.path);
+  refused = validated(*session, config::RuleValidation::on, folder.path);
   ASSERT_FALSE(refused);
   const auto place = refused.error().text.find("ferrite opt ") + 12;
   const fs::path other = refused.error().text.substr(place, refused.error().text.find(' ', place) - place);
@@ -244,7 +244,7 @@ TEST(Verdicts, TheCommandAppliesTheWrongRuleAlone) {
       "rule acme.right at post_grad_pre {\n  match { %r = sub(%x, %y) }\n"
       "  yield { %n = neg(%y)  %r = add(%x, %n) }\n}\n" +
       wrong_text);
-  auto refused = validated(*session, plugin::RuleValidation::on, folder.path);
+  auto refused = validated(*session, config::RuleValidation::on, folder.path);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text.find("rule 'acme.test'"), std::string::npos) << refused.error().text;
   EXPECT_NE(refused.error().text.find("acme.rules#acme.test' --check-passes"), std::string::npos)
@@ -254,7 +254,7 @@ TEST(Verdicts, TheCommandAppliesTheWrongRuleAlone) {
 TEST(Verdicts, OfAPluginThatMayBeSkippedDisableItsRules) {
   Folder folder;
   auto session = open(wrong_text, plugin::OnError::skip);
-  EXPECT_TRUE(validated(*session, plugin::RuleValidation::on, folder.path));
+  EXPECT_TRUE(validated(*session, config::RuleValidation::on, folder.path));
   for (const auto& pass : session->registry().passes()) EXPECT_TRUE(pass.pass || !pass.enabled) << pass.name;
 }
 
@@ -326,7 +326,7 @@ graph @g(%x: f32[8], %y: c64[4]) -> (%b "b", %y "y") {
 }
 
 TEST(BuiltIn, EveryRuleOfTheTreePasses) {
-  auto pipeline = plugin::read_pipeline({});
+  auto pipeline = config::read_pipeline({});
   ASSERT_TRUE(pipeline) << pipeline.error().message();
   auto session = Session::open(*pipeline);
   ASSERT_TRUE(session) << session.error().message();

@@ -75,10 +75,10 @@ class Undone : public testing::TestWithParam<Case> {
   /// With what the case sets to its pass.
   static Result<std::unique_ptr<Session>> opened(OnError on_error) {
     const Case& item = GetParam();
-    Pipeline pipeline;
+    config::Pipeline pipeline;
     pipeline.plugins = {standard_ops(), request_of(item, on_error)};
     if (item.max_rewrites) {
-      PassOverride change;
+      config::PassOverride change;
       change.name = item.pass;
       change.where = "test.toml:1:1";
       change.limits.max_rewrites = static_cast<size_t>(*item.max_rewrites);
@@ -159,7 +159,7 @@ TEST_P(LyingDevice, IsRefusedAndTheOthersAreNot) {
 INSTANTIATE_TEST_SUITE_P(Plugin, LyingDevice, testing::ValuesIn(cases_of({"device"})), name_of_case);
 
 TEST(Harmless, PluginThatExportsLlvm) {
-  Pipeline pipeline;
+  config::Pipeline pipeline;
   pipeline.plugins.push_back(request("adversarial_exports_llvm"));
   pipeline.plugins.push_back(standard_ops());
   auto cpu = standard_ops();

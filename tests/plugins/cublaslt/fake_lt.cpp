@@ -25,12 +25,12 @@ struct Layout {
 };
 struct Product {
   int compute, scale;
-  int32_t a_turned = 0, b_turned = 0, bias_type = -1;
+  int32_t a_transposed = 0, b_transposed = 0, bias_type = -1;
   uint32_t epilogue = 1;
   const void* bias = nullptr;
   int64_t bias_batch = 0;
 };
-struct Wishes {
+struct Preferences {
   uint64_t workspace = 0;
   uint32_t reductions = 7;  // all, as the library has it
   std::map<int, uint32_t> alignment;
@@ -98,8 +98,8 @@ int cublasLtMatmulDescSetAttribute(Product* product, int attribute, const void* 
     return success;
   };
   switch (attribute) {
-    case 3: return take(product->a_turned);
-    case 4: return take(product->b_turned);
+    case 3: return take(product->a_transposed);
+    case 4: return take(product->b_transposed);
     case 7: return take(product->epilogue);
     case 8: return take(product->bias);
     case 10: return take(product->bias_batch);
@@ -107,45 +107,46 @@ int cublasLtMatmulDescSetAttribute(Product* product, int attribute, const void* 
     default: return invalid_value;
   }
 }
-int cublasLtMatmulPreferenceCreate(Wishes** wishes) {
-  *wishes = new Wishes;
+int cublasLtMatmulPreferenceCreate(Preferences** preferences) {
+  *preferences = new Preferences;
   return success;
 }
-int cublasLtMatmulPreferenceDestroy(Wishes* wishes) {
-  delete wishes;
+int cublasLtMatmulPreferenceDestroy(Preferences* preferences) {
+  delete preferences;
   return success;
 }
-int cublasLtMatmulPreferenceSetAttribute(Wishes* wishes, int attribute, const void* value, size_t bytes) {
+int cublasLtMatmulPreferenceSetAttribute(Preferences* preferences, int attribute, const void* value,
+                                         size_t bytes) {
   if (attribute == 1 && bytes == 8)
-    std::memcpy(&wishes->workspace, value, bytes);
+    std::memcpy(&preferences->workspace, value, bytes);
   else if (attribute == 3 && bytes == 4)
-    std::memcpy(&wishes->reductions, value, bytes);
+    std::memcpy(&preferences->reductions, value, bytes);
   else if (attribute >= 5 && attribute <= 8 && bytes == 4)
-    std::memcpy(&wishes->alignment[attribute], value, bytes);
+    std::memcpy(&preferences->alignment[attribute], value, bytes);
   else
     return invalid_value;
   return success;
 }
 int cublasLtMatmulAlgoGetHeuristic(void*, Product* product, Layout* a, Layout* b, Layout* c, Layout* d,
-                                   Wishes* wishes, int most, Found* found, int* count) {
+                                   Preferences* preferences, int most, Found* found, int* count) {
   if (const int failed =
           called("search", not_supported, " %llu of %d, alignments %u %u %u %u",
-                 static_cast<unsigned long long>(wishes->workspace), most, wishes->alignment[5],
-                 wishes->alignment[6], wishes->alignment[7], wishes->alignment[8]))
+                 static_cast<unsigned long long>(preferences->workspace), most, preferences->alignment[5],
+                 preferences->alignment[6], preferences->alignment[7], preferences->alignment[8]))
     return failed;
   if (product->epilogue != 1 && setting("FAKE_LIBRARY_EPILOGUE", "1") == "0") return not_supported;
   const bool fits =
-      (product->a_turned ? a->rows : a->columns) == (product->b_turned ? b->columns : b->rows) &&
-      d->rows == (product->a_turned ? a->columns : a->rows) &&
-      d->columns == (product->b_turned ? b->rows : b->columns) && c->rows == d->rows &&
+      (product->a_transposed ? a->rows : a->columns) == (product->b_transposed ? b->columns : b->rows) &&
+      d->rows == (product->a_transposed ? a->columns : a->rows) &&
+      d->columns == (product->b_transposed ? b->rows : b->columns) && c->rows == d->rows &&
       c->columns == d->columns && a->type == b->type && c->type == d->type;
   // Sums in the result's type are narrower than a kernel's.
-  if (!fits || wishes->reductions != 2) return invalid_value;
+  if (!fits || preferences->reductions != 2) return invalid_value;
   *count = 0;
   const size_t wanted = number("FAKE_LIBRARY_WORKSPACE", "0");
   for (uint64_t k = 0; k < 2 && *count < most; ++k) {
     const size_t workspace = k == 0 ? wanted : 0;
-    if (workspace > wishes->workspace) continue;
+    if (workspace > preferences->workspace) continue;
     found[(*count)++] = {{{k + 1}}, workspace, success, 1, {}};
   }
   return success;
@@ -154,16 +155,16 @@ int cublasLtMatmul(void*, Product* product, const void* alpha, const void* a, La
                    Layout* bl, const void* beta, const void* c, Layout* cl, void* d, Layout* dl,
                    const Algorithm* algorithm, void* workspace, size_t workspace_bytes, void* stream) {
   const double scale = load(alpha, product->scale, 0), add = load(beta, product->scale, 0);
-  if (const int failed =
-          called("multiply", execution_failed,
-                 " m %llu n %llu k %llu types %d %d transposed %d %d epilogue %u bias %d alpha %g beta %g "
-                 "batches %d "
-                 "algorithm %llu workspace %d %zu stream %d",
-                 dl->rows, dl->columns, product->a_turned ? al->rows : al->columns, al->type, dl->type,
-                 product->a_turned, product->b_turned, product->epilogue, product->bias_type, scale, add,
-                 dl->batches, algorithm->data[0], workspace != nullptr, workspace_bytes, stream != nullptr))
+  if (const int failed = called(
+          "multiply", execution_failed,
+          " m %llu n %llu k %llu types %d %d transposed %d %d epilogue %u bias %d alpha %g beta %g "
+          "batches %d "
+          "algorithm %llu workspace %d %zu stream %d",
+          dl->rows, dl->columns, product->a_transposed ? al->rows : al->columns, al->type, dl->type,
+          product->a_transposed, product->b_transposed, product->epilogue, product->bias_type, scale, add,
+          dl->batches, algorithm->data[0], workspace != nullptr, workspace_bytes, stream != nullptr))
     return failed;
-  const auto depth = product->a_turned ? al->rows : al->columns;
+  const auto depth = product->a_transposed ? al->rows : al->columns;
   const auto element = [](const void* data, const Layout& layout, bool transposed, uint64_t row,
                           uint64_t column) {
     if (transposed) std::swap(row, column);
@@ -181,8 +182,8 @@ int cublasLtMatmul(void*, Product* product, const void* alpha, const void* a, La
       for (uint64_t row = 0; row < dl->rows; ++row) {
         double sum = 0;
         for (uint64_t step = 0; step < depth; ++step)
-          sum += element(batch(a, *al, k), *al, product->a_turned, row, step) *
-                 element(batch(b, *bl, k), *bl, product->b_turned, step, column);
+          sum += element(batch(a, *al, k), *al, product->a_transposed, row, step) *
+                 element(batch(b, *bl, k), *bl, product->b_transposed, step, column);
         sum *= scale;
         if (add != 0) sum += add * element(batch(c, *cl, k), *cl, false, row, column);
         if (product->epilogue & 4)

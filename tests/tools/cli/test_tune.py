@@ -37,7 +37,7 @@ graph @small(%x: f32[48,64]) -> (%y "y") {
 # Sizes that are no multiples of vectors.
 KINDS = """ferrite graph 0
 graph @kinds(%x: f32[37,53], %h: f16[29,45], %image: f32[1,5,19,23], %k: f32[7,5,3,3], %i: i32[41,67]) -> (
-    %best "best", %top "top", %norm "norm", %sum16 "sum16", %conv "conv", %pool "pool", %turned "turned",
+    %best "best", %top "top", %norm "norm", %sum16 "sum16", %conv "conv", %pool "pool", %transposed "transposed",
     %counts "counts", %total "total", %products "products") {
   %best = argmax(%x) {axis = 1} from "best"
   %top = reduce_max(%x) {axes = [0], keepdims = false} from "top"
@@ -46,11 +46,11 @@ graph @kinds(%x: f32[37,53], %h: f16[29,45], %image: f32[1,5,19,23], %k: f32[7,5
   %sum16 = reduce_sum(%t16) {axes = [1], keepdims = false} from "sum16"
   %conv = conv(%image, %k) {pads_low = [1,1], pads_high = [1,1]} from "conv"
   %pool = max_pool(%image) {kernel = [3,3], strides = [2,2]} from "pool"
-  %turned = transpose(%x) {perm = [1, 0]} from "turned"
+  %transposed = transpose(%x) {perm = [1, 0]} from "transposed"
   %counts = reduce_sum(%i) {axes = [0], keepdims = false} from "counts"
   %s = sigmoid(%x) from "s"
   %total = reduce_sum(%s) {axes = [0, 1], keepdims = false} from "total"
-  %products = matmul(%x, %turned) from "products"
+  %products = matmul(%x, %transposed) from "products"
 }
 """
 # Rows of products: one kernel, or three where products are apart.

@@ -19,7 +19,7 @@ class Forms : public testing::Test {
  protected:
   void SetUp() override {
     const auto pipeline =
-        plugin::read_pipeline_text("schema = 0\nenable = [\"ferrite.cuda\"]\n", "manifest.toml", {});
+        config::read_pipeline_text("schema = 0\nenable = [\"ferrite.cuda\"]\n", "manifest.toml", {});
     ASSERT_TRUE(pipeline) << pipeline.error().message();
     auto session = Session::open(*pipeline);
     ASSERT_TRUE(session) << session.error().message();
@@ -85,7 +85,7 @@ TEST_F(Forms, ProductsWhoseDepthAClusterShares) {
 }
 
 /// The machine's exponentials are there only.
-TEST_F(Forms, AttentionPieceByPiece) {
+TEST_F(Forms, StreamingAttention) {
   for (const DType dtype : {f16, bf16})
     for (const auto* shape : {"26x40x24x16", "70x61x32x40", "65x136x40x24", "77x150x16x16"})
       expect({"contract", dtype}, shape, 1, cuda, "llvm.nvvm.ex2");

@@ -42,7 +42,7 @@ TEST(KeepApart, NoTwoPlacesTouch) {
 class RedZones : public testing::Test {
  protected:
   void SetUp() override {
-    plugin::Pipeline pipeline;
+    config::Pipeline pipeline;
     pipeline.plugins.push_back(plugin::test::request("overrun"));
     auto session = Session::open(pipeline);
     ASSERT_TRUE(session) << session.error().message();

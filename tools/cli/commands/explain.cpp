@@ -139,15 +139,15 @@ Result<std::vector<core::LedgerRecord>> records_of_pair(const std::vector<core::
   return tried;
 }
 
-/// Whether two nodes share no kernel, and there is no record of both: fusion tried no pair of them.
-bool is_untried(const std::vector<core::LedgerRecord>& found, const std::vector<std::string>& pair) {
+/// Whether two nodes share no kernel, and there is no record of both: fusion considered no pair of them.
+bool is_unconsidered(const std::vector<core::LedgerRecord>& found, const std::vector<std::string>& pair) {
   return std::ranges::all_of(found, [&](const auto& record) {
     return record.kind == "kernel" &&
            !(names_node(record.subject, pair[0]) && names_node(record.subject, pair[1]));
   });
 }
 
-/// Why fusion tried no pair of two nodes. The ledger would need a record for every pair there is, so the
+/// Why fusion considered no pair of two nodes. The ledger would need a record for every pair there is, so the
 /// program that fusion began with is made again and asked.
 Result<core::LedgerRecord> unconsidered(const OpenModel& opened, std::span<const std::vector<int64_t>> dims,
                                         const std::vector<std::string>& pair) {
@@ -179,7 +179,7 @@ Result<std::vector<core::LedgerRecord>> explain_pair(const OpenModel& opened,
                                                      const std::vector<core::LedgerRecord>& records,
                                                      const std::vector<std::string>& pair) {
   FE_TRY(auto found, records_of_pair(records, pair));
-  if (is_untried(found, pair)) {
+  if (is_unconsidered(found, pair)) {
     FE_TRY(auto why, unconsidered(opened, dims, pair));
     found.insert(found.begin(), std::move(why));
   }

@@ -21,13 +21,13 @@ constexpr size_t most_kernels = 8, most_categories = 3;
 
 using Lines = std::vector<std::string>;
 
-/// "memory     arena 3.1 MiB, ..." with what does not fit on further lines below the text.
+/// "memory     arena 3.1 MiB, ...". Text that does not fit continues on lines below, indented like the text.
 void add_field(Lines& lines, std::string_view label, std::string_view text) {
   const auto all = wrapped(fmt::format("{:<{}}{}", label, label_columns, text), columns, label_columns);
   for (const auto line : core::split(all, '\n')) lines.emplace_back(line);
 }
 
-/// The stages of a compilation by the phase that a reader thinks of.
+/// The stages of a compilation, grouped into phases that users know.
 std::string_view phase_of(std::string_view stage) {
   if (stage == "lower") return "lowering";
   for (const std::string_view of_loops :
@@ -49,7 +49,7 @@ std::string phases_text(const core::observe::Observation& seen, double init_ms) 
     else
       found->second += milliseconds;
   };
-  // Linking prepares constants, which is a time of its own.
+  // Linking includes the preparation of constants, which has its own time.
   for (const auto& stage : seen.stages)
     add(phase_of(stage.name), stage.milliseconds - (stage.name == "link" ? init_ms : 0));
   std::vector<std::string> parts;
@@ -116,7 +116,7 @@ std::vector<Row> rows_of(const core::runtime::Executable& executable,
   return rows;
 }
 
-/// The largest kernels, `most` of them.
+/// The largest kernels, at most `most`.
 void add_kernels(Lines& lines, const std::vector<Row>& rows, size_t most) {
   if (rows.empty() || most == 0) return;
   lines.emplace_back();
@@ -224,7 +224,7 @@ std::string Summary::text() const {
         "--applied, --near-misses"};
 
   if (compilation.executable) {
-    // Empty lines, headings and the line of those that are not shown take six.
+    // Empty lines, headings and the line about kernels that are not shown take six lines.
     const size_t taken = lines.size() + decisions.size() + hints.size() + 6;
     add_kernels(lines, rows_of(*compilation.executable, seen),
                 std::min(most_kernels, most_lines - std::min(most_lines, taken)));

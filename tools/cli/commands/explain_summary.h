@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The first page of ferrite explain: the program, its compilation, its largest kernels, and the decisions by
-// number.
+// The first page of ferrite explain: the program, its compilation, its largest kernels, and counts of
+// its decisions.
 #pragma once
 
 #include <array>

@@ -131,7 +131,7 @@ class Child {
 
 /// The arguments for every case. Cases run in parallel, so each gets one thread unless the command line or a
 /// manifest asks for more.
-std::vector<std::string> child_arguments(const Options& options, const core::plugin::Pipeline& pipeline) {
+std::vector<std::string> child_arguments(const Options& options, const core::config::Pipeline& pipeline) {
   std::vector<std::string> result;
   auto add = [&](std::string name, const std::string& value) {
     if (value.empty()) return;

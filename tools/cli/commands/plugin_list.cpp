@@ -102,7 +102,7 @@ void print_reasons(const plugin::PluginRequest& request) {
   }
 }
 
-void print_search(const plugin::Pipeline& pipeline) {
+void print_search(const core::config::Pipeline& pipeline) {
   fmt::print("searched, in this order:\n");
   for (const auto& folder : pipeline.search) {
     std::error_code failed;
@@ -113,7 +113,7 @@ void print_search(const plugin::Pipeline& pipeline) {
 }
 
 /// The request by which a plugin was loaded: that of its id or, for one without a descriptor, of its library.
-const plugin::PluginRequest& request_of(const plugin::Pipeline& pipeline,
+const plugin::PluginRequest& request_of(const core::config::Pipeline& pipeline,
                                         const plugin::LoadedPlugin& loaded) {
   return *std::find_if(pipeline.plugins.begin(), pipeline.plugins.end(), [&](const auto& request) {
     return request.id == loaded.id || (request.id.empty() && request.library == loaded.library);

@@ -13,7 +13,7 @@
 namespace ferrite::cli {
 namespace {
 
-using core::plugin::Lock;
+using core::config::Lock;
 
 struct Options {
   PipelineOptions pipeline;
@@ -21,8 +21,8 @@ struct Options {
 };
 
 Result<void> write(const std::string& path, const std::string& text) {
-  const std::array pieces{std::as_bytes(std::span(text))};
-  if (const auto fault = core::replace_file(path, pieces); !fault.empty())
+  const std::array chunks{std::as_bytes(std::span(text))};
+  if (const auto fault = core::replace_file(path, chunks); !fault.empty())
     return core::at(path, error(FE_EINVALID, "FE-C10", "the lock file cannot be written: {}", fault));
   return {};
 }

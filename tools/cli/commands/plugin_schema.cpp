@@ -14,10 +14,10 @@ struct Options {
 
 Result<void> print_schema(const Options& options) {
   std::vector<std::string_view> names;
-  for (const auto& file : core::plugin::file_keys()) {
+  for (const auto& file : core::config::file_keys()) {
     if (file.name == options.file) {
       fmt::print(
-          "{}", options.markdown ? core::plugin::key_tables_markdown(file) : core::plugin::json_schema(file));
+          "{}", options.markdown ? core::config::key_tables_markdown(file) : core::config::json_schema(file));
       return {};
     }
     names.push_back(file.name);

@@ -33,7 +33,7 @@ std::string_view unit_of(std::string_view number) {
 }
 
 /// Measures the peaks of the chosen device and stores them, for estimates.
-Result<void> measure(const Options& options, const core::plugin::Pipeline& pipeline,
+Result<void> measure(const Options& options, const core::config::Pipeline& pipeline,
                      const core::Session& session) {
   const auto compile = options.device.compile_options(pipeline);
   if (compile.device == core::runtime::interpreter_name)
@@ -124,7 +124,7 @@ void print_devices(const fe_runtime& runtime, const core::plugin::Registry& regi
 
 Result<void> targets(const Options& options) {
   FE_TRY(auto pipeline, options.pipeline.read(options.measure ? options.device.device
-                                                              : std::string(core::plugin::every_device)));
+                                                              : std::string(core::config::every_device)));
   FE_TRY(auto session, core::Session::open(pipeline));
   if (options.measure) return measure(options, pipeline, *session);
   fmt::print("devices:\n");

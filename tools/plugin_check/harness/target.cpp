@@ -37,7 +37,7 @@ Result<std::vector<Target>> find_targets(const std::string& given) {
   }
   if (path.string().ends_with(".toml")) return std::vector<Target>{{path.string(), path.string()}};
   for (const auto& file : descriptors_in(path.parent_path())) {
-    auto descriptor = plugin::Descriptor::read(file);
+    auto descriptor = config::Descriptor::read(file);
     if (descriptor && descriptor->library == path.string()) return std::vector<Target>{{file, file}};
   }
   return std::vector<Target>{{path.string(), ""}};

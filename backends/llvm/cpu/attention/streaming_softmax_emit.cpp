@@ -53,7 +53,7 @@ class StreamingSoftmaxEmitter {
   llvm::Value* at(llvm::Value* base, llvm::Value* element) {
     return builder_.CreateGEP(builder_.getFloatTy(), base, element);
   }
-  llvm::Value* load(llvm::Value* place) { return builder_.CreateLoad(builder_.getFloatTy(), place); }
+  llvm::Value* load(llvm::Value* address) { return builder_.CreateLoad(builder_.getFloatTy(), address); }
 
   void emit_block() {
     auto* nothing = number(-std::numeric_limits<double>::infinity());
@@ -148,9 +148,9 @@ class StreamingSoftmaxEmitter {
                   "sums", [&](llvm::Value* panel) {
                     auto* sums = product_.sums_of(row, panel);
                     for (int64_t k = 0; k < plan_.product.block_columns(); k += lanes) {
-                      auto* place = at(sums, context_.i64(k));
-                      builder_.CreateStore(builder_.CreateFMul(builder_.CreateLoad(type, place), factors),
-                                           place);
+                      auto* address = at(sums, context_.i64(k));
+                      builder_.CreateStore(builder_.CreateFMul(builder_.CreateLoad(type, address), factors),
+                                           address);
                     }
                   });
   }

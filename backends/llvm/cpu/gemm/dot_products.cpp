@@ -75,8 +75,8 @@ class DotEmitter {
       for (int64_t c = 0; c < count; ++c) {
         auto* sum = b_.CreateFAddReduce(zero, sums[static_cast<size_t>(r * count + c)]);
         sum->setHasAllowReassoc(true);  // sum by a tree instead of a chain
-        auto* place = at(shape_.accumulator, tile, number(r * shape_.tile_stride + c));
-        b_.CreateAlignedStore(sum, place, align_of(shape_.accumulator));
+        auto* address = at(shape_.accumulator, tile, number(r * shape_.tile_stride + c));
+        b_.CreateAlignedStore(sum, address, align_of(shape_.accumulator));
       }
   }
 
@@ -107,14 +107,14 @@ class DotEmitter {
   llvm::Value* load(llvm::Type* element, llvm::Value* base, int64_t offset, llvm::Value* k,
                     llvm::Constant* mask, int64_t ahead, bool is_volatile = false) {
     auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(shape_.lanes));
-    auto* place = at(element, at(element, base, number(offset)), k);
+    auto* address = at(element, at(element, base, number(offset)), k);
     if (ahead > 0) {
-      auto* later = b_.CreateConstGEP1_64(element, place, static_cast<uint64_t>(ahead));
+      auto* later = b_.CreateConstGEP1_64(element, address, static_cast<uint64_t>(ahead));
       KernelContext::prefetch(b_, later, false, KernelContext::Level::second);
     }
     llvm::Value* value =
-        mask ? b_.CreateMaskedLoad(type, place, align_of(element), mask, llvm::Constant::getNullValue(type))
-             : static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, place, align_of(element), is_volatile));
+        mask ? b_.CreateMaskedLoad(type, address, align_of(element), mask, llvm::Constant::getNullValue(type))
+             : static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, address, align_of(element), is_volatile));
     return widen_float(b_, value, shape_.accumulator);
   }
   static llvm::Align align_of(llvm::Type* type) { return llvm::Align(type->getScalarSizeInBits() / 8); }

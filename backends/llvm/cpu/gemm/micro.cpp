@@ -52,8 +52,8 @@ class MicroEmitter {
  private:
   llvm::Value* columns_at(llvm::Value* columns, int64_t step, int v) {
     if (prefetch_distance_ && v == 0) {
-      auto* place = at(shape_.column_type, columns, step * shape_.column_step);
-      KernelContext::prefetch(b_, b_.CreateGEP(b_.getInt8Ty(), place, prefetch_distance_), false,
+      auto* address = at(shape_.column_type, columns, step * shape_.column_step);
+      KernelContext::prefetch(b_, b_.CreateGEP(b_.getInt8Ty(), address, prefetch_distance_), false,
                               KernelContext::Level::second);
     }
     if (shape_.ahead > 0) prefetch(columns, (step + shape_.ahead) * shape_.column_step, v);
@@ -66,9 +66,9 @@ class MicroEmitter {
                   first = v * shape_.lanes * bytes;
     // An earlier vector of this step lies in the same line.
     if (first % cache_line >= shape_.lanes * bytes) return;
-    auto* place =
+    auto* address =
         b_.CreateConstGEP1_64(shape_.column_type, columns, static_cast<uint64_t>(element + v * shape_.lanes));
-    KernelContext::prefetch(b_, place, false, KernelContext::Level::second);
+    KernelContext::prefetch(b_, address, false, KernelContext::Level::second);
   }
   void add_product(std::vector<llvm::Value*>& accumulators, int64_t r, int v, llvm::Value* row,
                    llvm::Value* column) {
@@ -311,11 +311,12 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
   };
   auto sums = zero_sums(shape);
   if (shape.accumulate)
-    each_sum([&](size_t sum, llvm::Value* place) {
-      sums[sum] = builder.CreateAlignedLoad(sums[sum]->getType(), place, tile_align);
+    each_sum([&](size_t sum, llvm::Value* address) {
+      sums[sum] = builder.CreateAlignedLoad(sums[sum]->getType(), address, tile_align);
     });
   add_products(builder, function, shape, start, sums);
-  each_sum([&](size_t sum, llvm::Value* place) { builder.CreateAlignedStore(sums[sum], place, tile_align); });
+  each_sum(
+      [&](size_t sum, llvm::Value* address) { builder.CreateAlignedStore(sums[sum], address, tile_align); });
   builder.CreateRetVoid();
   return function;
 }

@@ -195,9 +195,9 @@ class SoftmaxEmitter {
             operands.push_back(as_operand(llvm::Constant::getNullValue(type)));
             continue;
           }
-          auto* place = builder_.CreateNSWAdd(starts[static_cast<size_t>(row)],
-                                              builder_.CreateNSWAdd(lane_column_, context_.i64(depth)));
-          auto* from = builder_.CreateInBoundsGEP(element_, context_.base(products_.rows.buffer), place);
+          auto* offset = builder_.CreateNSWAdd(starts[static_cast<size_t>(row)],
+                                               builder_.CreateNSWAdd(lane_column_, context_.i64(depth)));
+          auto* from = builder_.CreateInBoundsGEP(element_, context_.base(products_.rows.buffer), offset);
           auto* load = builder_.CreateAlignedLoad(
               type, from, llvm::Align(layout.together * element_->getScalarSizeInBits() / 8));
           context_.mark(load, products_.rows.buffer);

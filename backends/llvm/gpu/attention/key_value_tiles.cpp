@@ -71,10 +71,10 @@ void KeyValueTiles::load_async(llvm::Value* column, llvm::Value* buffer) {
     auto* wanted = builder_.CreateNSWAdd(column, lines_are_columns_ ? line : inside);
     auto* exists = builder_.CreateICmpSLT(wanted, context_.i64(plan_.products.column.extent));
     auto* step = context_.i64(step_);
-    auto* place = lines_are_columns_ ? builder_.CreateNSWAdd(builder_.CreateNSWMul(wanted, step), inside)
-                                     : builder_.CreateNSWAdd(builder_.CreateNSWMul(line, step), wanted);
-    place = builder_.CreateNSWAdd(first_, builder_.CreateSelect(exists, place, context_.i64(0)));
-    auto* from = builder_.CreateInBoundsGEP(element_, base, place);
+    auto* offset = lines_are_columns_ ? builder_.CreateNSWAdd(builder_.CreateNSWMul(wanted, step), inside)
+                                      : builder_.CreateNSWAdd(builder_.CreateNSWMul(line, step), wanted);
+    offset = builder_.CreateNSWAdd(first_, builder_.CreateSelect(exists, offset, context_.i64(0)));
+    auto* from = builder_.CreateInBoundsGEP(element_, base, offset);
     auto* to = builder_.CreateNSWAdd(builder_.CreateNSWMul(line, context_.i64(line_)), inside);
     if (copy_) {
       to = builder_.CreateNSWAdd(to, builder_.CreateNSWMul(buffer, context_.i64(buffer_)));

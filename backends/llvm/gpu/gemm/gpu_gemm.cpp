@@ -149,14 +149,14 @@ class GpuGemm {
         auto* row = builder_.CreateUDiv(flat, context_.i64(columns / lanes));
         auto* column = builder_.CreateNSWMul(builder_.CreateURem(flat, context_.i64(columns / lanes)),
                                              context_.i64(lanes));
-        auto* place = builder_.CreateNSWAdd(builder_.CreateNSWMul(row, context_.i64(line)), column);
+        auto* offset = builder_.CreateNSWAdd(builder_.CreateNSWMul(row, context_.i64(line)), column);
         const GemmCoordinates at{batch_, builder_.CreateNSWAdd(row_, sums_->row_of(round, row)),
                                  builder_.CreateNSWAdd(column_, column)};
         context_.when(builder_.CreateICmpSLT(at.row, context_.i64(contract.rows.extent)), "exists", [&] {
           const int64_t extent = contract.columns.extent;
           block_.vector(builder_.CreateNSWSub(context_.i64(extent), at.column), extent, lanes, columns,
                         [&](llvm::Value* mask) {
-                          auto* from = builder_.CreateInBoundsGEP(type, memory_, place);
+                          auto* from = builder_.CreateInBoundsGEP(type, memory_, offset);
                           epilogue.emit_vector(at, sums_at(from), mask);
                         });
         });
@@ -168,15 +168,15 @@ class GpuGemm {
 
   /// Loads a vector of sums; with split-K, adds those of all blocks in depth order, so that the result is
   /// deterministic.
-  llvm::Value* sums_at(llvm::Value* place) {
+  llvm::Value* sums_at(llvm::Value* address) {
     const int64_t lanes = plan_.contract.lanes;
     auto* type = context_.value_type(plan_.contract.accumulator, static_cast<unsigned>(lanes));
     const int64_t bytes = lanes * bits_of(plan_.contract.accumulator) / 8;
     const llvm::Align align(static_cast<uint64_t>(std::min(bytes, bytes_of_access)));
-    if (plan_.tile.splits == 1) return builder_.CreateAlignedLoad(type, place, align);
+    if (plan_.tile.splits == 1) return builder_.CreateAlignedLoad(type, address, align);
     llvm::Value* sum = nullptr;
     for (int64_t split = 0; split < plan_.tile.splits; ++split) {
-      auto* part = builder_.CreateAlignedLoad(type, block_.in_block(place, context_.i64(split)), align);
+      auto* part = builder_.CreateAlignedLoad(type, block_.in_block(address, context_.i64(split)), align);
       sum = sum ? builder_.CreateFAdd(sum, part) : part;
     }
     return sum;

@@ -13,9 +13,9 @@ namespace ferrite::emitter {
 llvm::Value* SharedTile::at(llvm::IRBuilder<>& builder, llvm::Value* across, llvm::Value* depth) const {
   auto* outer = lines_along_depth ? across : depth;
   auto* inner = lines_along_depth ? depth : across;
-  auto* place =
+  auto* offset =
       builder.CreateNSWAdd(builder.CreateNSWMul(outer, builder.getInt64(static_cast<uint64_t>(line))), inner);
-  return builder.CreateInBoundsGEP(element, memory, place);
+  return builder.CreateInBoundsGEP(element, memory, offset);
 }
 
 MatrixInstruction::MatrixInstruction(KernelContext& context, ThreadBlock& block,

@@ -53,8 +53,8 @@ loop::Statement SharedTileLoader::make_statement() {
   if (pool.coefficient(load.index[0], depth)) return made;
   const int64_t tile = plan_.tile.depth;
   parts_ = {pool.new_symbol({0, plan_.steps() - 1}), pool.new_symbol({0, tile - 1})};
-  const auto place = pool.add(pool.mul(pool.symbol(parts_->step), tile), pool.symbol(parts_->inside));
-  substitute(made, pool, {{depth, place}});
+  const auto position = pool.add(pool.mul(pool.symbol(parts_->step), tile), pool.symbol(parts_->inside));
+  substitute(made, pool, {{depth, position}});
   return made;
 }
 
@@ -65,7 +65,7 @@ SharedTile SharedTileLoader::tile(llvm::Value* stage) const {
 
 /// Position of the thread's access in the tile, across and along the depth. Neighbouring threads read
 /// adjacent memory, so the access is coalesced.
-std::pair<llvm::Value*, llvm::Value*> SharedTileLoader::place(int64_t access) {
+std::pair<llvm::Value*, llvm::Value*> SharedTileLoader::coordinates(int64_t access) {
   const int64_t inner = (side_.depth_inside ? plan_.tile.depth : across_) / side_.lanes,
                 threads = plan_.threads;
   llvm::Value *outer = nullptr, *within = nullptr;
@@ -113,7 +113,7 @@ void SharedTileLoader::begin(llvm::Value* batch, llvm::Value* first, llvm::Value
       starts_.push_back(builder_.CreateGEP(element_, starts_[0], context_.i64(distance)));
       continue;
     }
-    const auto [across, inside] = place(access);
+    const auto [across, inside] = coordinates(access);
     body_.start(point_at(builder_.CreateNSWAdd(first, across), inside));
     starts_.push_back(pointer());
   }
@@ -126,7 +126,7 @@ void SharedTileLoader::load_async(llvm::Value* depth, llvm::Value* stage, int64_
 }
 
 void SharedTileLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t access) {
-  const auto [across, inside] = place(access);
+  const auto [across, inside] = coordinates(access);
   auto* outer = builder_.CreateNSWAdd(first_, across);
   auto* k = builder_.CreateNSWAdd(depth, inside);
   const auto& contract = plan_.contract;
@@ -165,7 +165,7 @@ void SharedTileLoader::copy(llvm::Value* depth, llvm::Value* stage, int64_t acce
 
 void SharedTileLoader::read(llvm::Value* depth, int64_t access) {
   const auto& contract = plan_.contract;
-  const auto [across, inside] = place(access);
+  const auto [across, inside] = coordinates(access);
   const int64_t across_lanes = side_.depth_inside ? 1 : side_.lanes;
   const int64_t depth_lanes = side_.depth_inside ? side_.lanes : 1;
   const bool even = contract.depth.extent % plan_.tile.depth == 0;
@@ -194,7 +194,7 @@ void SharedTileLoader::write(llvm::Value* stage) {
   const auto to = tile(stage);
   const auto bytes = static_cast<uint64_t>(side_.bytes), lanes = static_cast<uint64_t>(side_.lanes);
   for (int64_t access = 0; access < accesses(); ++access) {
-    const auto [across, inside] = place(access);
+    const auto [across, inside] = coordinates(access);
     auto* value = values_[static_cast<size_t>(access)];
     if (lanes == 1 || side_.lines_along_depth == side_.depth_inside) {
       builder_.CreateAlignedStore(value, to.at(builder_, across, inside), llvm::Align(bytes * lanes));
@@ -203,9 +203,9 @@ void SharedTileLoader::write(llvm::Value* stage) {
     // The tile is transposed in shared memory: store element by element.
     for (uint64_t k = 0; k < lanes; ++k) {
       auto* next = builder_.getInt64(k);
-      auto* place = to.at(builder_, side_.depth_inside ? across : builder_.CreateNSWAdd(across, next),
-                          side_.depth_inside ? builder_.CreateNSWAdd(inside, next) : inside);
-      builder_.CreateAlignedStore(builder_.CreateExtractElement(value, k), place, llvm::Align(bytes));
+      auto* address = to.at(builder_, side_.depth_inside ? across : builder_.CreateNSWAdd(across, next),
+                            side_.depth_inside ? builder_.CreateNSWAdd(inside, next) : inside);
+      builder_.CreateAlignedStore(builder_.CreateExtractElement(value, k), address, llvm::Align(bytes));
     }
   }
 }

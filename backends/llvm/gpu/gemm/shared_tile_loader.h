@@ -39,7 +39,7 @@ class SharedTileLoader {
 
  private:
   int64_t accesses() const { return across_ * plan_.tile.depth / side_.lanes / plan_.threads; }
-  std::pair<llvm::Value*, llvm::Value*> place(int64_t access);
+  std::pair<llvm::Value*, llvm::Value*> coordinates(int64_t access);
   loop::Statement make_statement();
   Point point_at(llvm::Value* across, llvm::Value* depth);
   void copy(llvm::Value* depth, llvm::Value* stage, int64_t access);

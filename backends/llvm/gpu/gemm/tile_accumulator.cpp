@@ -86,9 +86,9 @@ class ScalarSums final : public TileAccumulator {
         }
         auto* row =
             builder_.CreateNSWMul(builder_.CreateNSWAdd(rows_.first, context_.i64(r)), context_.i64(line));
-        auto* place = builder_.CreateNSWAdd(builder_.CreateNSWAdd(row, columns_.first),
-                                            context_.i64(start * columns_.threads));
-        builder_.CreateAlignedStore(values, builder_.CreateInBoundsGEP(type_, memory, place),
+        auto* offset = builder_.CreateNSWAdd(builder_.CreateNSWAdd(row, columns_.first),
+                                             context_.i64(start * columns_.threads));
+        builder_.CreateAlignedStore(values, builder_.CreateInBoundsGEP(type_, memory, offset),
                                     alignment(group));
       }
   }
@@ -207,7 +207,7 @@ class MatrixSums final : public TileAccumulator {
         auto* to = builder_.CreateNSWMul(builder_.CreateNSWAdd(first, row), context_.i64(line));
         to = builder_.CreateNSWAdd(to, builder_.CreateNSWAdd(column_, column));
         to = builder_.CreateNSWAdd(to, context_.i64(c * matrix_.columns()));
-        auto* place = builder_.CreateInBoundsGEP(type_, memory, to);
+        auto* address = builder_.CreateInBoundsGEP(type_, memory, to);
         const size_t together = matrix_.sums_together(e);
         llvm::Value* values = builder_.CreateLoad(type_, sum_at(round, c)[e]);
         if (together > 1) {
@@ -218,7 +218,8 @@ class MatrixSums final : public TileAccumulator {
             values = builder_.CreateInsertElement(values, single, uint64_t{k});
           }
         }
-        builder_.CreateAlignedStore(values, place, llvm::Align(together * type_->getScalarSizeInBits() / 8));
+        builder_.CreateAlignedStore(values, address,
+                                    llvm::Align(together * type_->getScalarSizeInBits() / 8));
         e += together;
       }
   }

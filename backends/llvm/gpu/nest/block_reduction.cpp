@@ -8,7 +8,7 @@ namespace ferrite::emitter {
 ReductionState::Values BlockReduction::combine(ReductionState& state, const ReductionState::Values& own) {
   auto& builder = context_.builder;
   auto* thread = block_.thread();
-  const auto place = [&](llvm::Value* memory, llvm::Type* type, llvm::Value* number) {
+  const auto address = [&](llvm::Value* memory, llvm::Type* type, llvm::Value* number) {
     return builder.CreateInBoundsGEP(type, memory, number);
   };
   auto values = own;
@@ -24,16 +24,16 @@ ReductionState::Values BlockReduction::combine(ReductionState& state, const Redu
   auto* memory = exchange(values.value->getType(), 0, count);
   auto* indices = values.index ? exchange(values.index->getType(), 1, count) : nullptr;
   const auto write = [&](const ReductionState::Values& given, llvm::Value* number) {
-    builder.CreateStore(given.value, place(memory, given.value->getType(), number));
-    if (indices) builder.CreateStore(given.index, place(indices, given.index->getType(), number));
+    builder.CreateStore(given.value, address(memory, given.value->getType(), number));
+    if (indices) builder.CreateStore(given.index, address(indices, given.index->getType(), number));
   };
   const auto read = [&](llvm::Value* number) {
     ReductionState::Values result;
     result.value =
-        builder.CreateLoad(values.value->getType(), place(memory, values.value->getType(), number));
+        builder.CreateLoad(values.value->getType(), address(memory, values.value->getType(), number));
     if (indices)
       result.index =
-          builder.CreateLoad(values.index->getType(), place(indices, values.index->getType(), number));
+          builder.CreateLoad(values.index->getType(), address(indices, values.index->getType(), number));
     return result;
   };
   block_.barrier();  // all reads of the previous contents must be done

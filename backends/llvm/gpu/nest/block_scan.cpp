@@ -106,18 +106,18 @@ class ScanEmitter {
     const int64_t warps = plan_.threads / together;
     if (warps == 1) return scanned;
     auto* type = own->getType();
-    const auto place = [&](llvm::Value* warp) {
+    const auto address = [&](llvm::Value* warp) {
       return builder_.CreateInBoundsGEP(type, memory_[number], warp);
     };
     auto* warp = context_.divide(block_.thread(), together, true, false);
     block_.barrier();  // all reads of the previous contents must be done
     auto* first =
         builder_.CreateICmpEQ(context_.divide(block_.thread(), together, true, true), context_.i64(0));
-    context_.when(first, "lane", [&] { builder_.CreateStore(scanned.all, place(warp)); });
+    context_.when(first, "lane", [&] { builder_.CreateStore(scanned.all, address(warp)); });
     block_.barrier();
     llvm::Value *lower = identities_[number], *all = identities_[number];
     for (int64_t k = 0; k < warps; ++k) {
-      auto* part = builder_.CreateLoad(type, place(context_.i64(k)));
+      auto* part = builder_.CreateLoad(type, address(context_.i64(k)));
       all = combine(number, all, part);
       // After the last lower warp the value stays unchanged.
       lower = builder_.CreateSelect(builder_.CreateICmpSLT(context_.i64(k), warp), all, lower);
@@ -127,14 +127,14 @@ class ScanEmitter {
 
   llvm::Value* from_thread(size_t number, llvm::Value* value, int64_t distance) {
     if (block_.has_lanes()) return block_.from_lane(value, static_cast<unsigned>(distance));
-    const auto place = [&](llvm::Value* thread) {
+    const auto address = [&](llvm::Value* thread) {
       return builder_.CreateInBoundsGEP(value->getType(), memory_[number], thread);
     };
     block_.barrier();
-    builder_.CreateStore(value, place(block_.thread()));
+    builder_.CreateStore(value, address(block_.thread()));
     block_.barrier();
     return builder_.CreateLoad(value->getType(),
-                               place(builder_.CreateXor(block_.thread(), context_.i64(distance))));
+                               address(builder_.CreateXor(block_.thread(), context_.i64(distance))));
   }
 
   int64_t values_in_memory() const {

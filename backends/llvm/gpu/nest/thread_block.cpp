@@ -48,10 +48,10 @@ llvm::Value* ThreadBlock::shared(llvm::Type* element, int64_t count) {
   }
   const uint64_t size = context_.module.getDataLayout().getTypeAllocSize(element).getFixedValue();
   const uint64_t bytes = size * static_cast<uint64_t>(std::max<int64_t>(1, count));
-  auto* place =
+  auto* address =
       builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), memory_, static_cast<uint64_t>(shared_bytes_));
   shared_bytes_ += static_cast<int64_t>((bytes + shared_alignment - 1) / shared_alignment * shared_alignment);
-  return place;
+  return address;
 }
 
 int64_t ThreadBlock::finish_shared() {
@@ -103,9 +103,9 @@ void ThreadBlock::cluster_barrier() {
   call(machine_.cluster.wait);
 }
 
-llvm::Value* ThreadBlock::in_block(llvm::Value* place, llvm::Value* number) {
+llvm::Value* ThreadBlock::in_block(llvm::Value* address, llvm::Value* number) {
   auto& builder = context_.builder;
-  const std::array operands{place, builder.CreateTrunc(number, builder.getInt32Ty())};
+  const std::array operands{address, builder.CreateTrunc(number, builder.getInt32Ty())};
   return call(machine_.cluster.map, builder.getPtrTy(machine_.cluster.space), operands);
 }
 
@@ -132,19 +132,19 @@ llvm::Value* ThreadBlock::from_lane(llvm::Value* value, unsigned distance) {
   auto* type = value->getType();
   const unsigned bits = type->getScalarSizeInBits(), word_bits = 32;
   auto* word = builder.getInt32Ty();
-  llvm::Value* place = nullptr;
+  llvm::Value* offset = nullptr;
   // The machine addresses lanes by byte offsets.
   if (lanes.by_place) {
     constexpr uint32_t bytes = word_bits / 8;
     auto* lane = builder.CreateURem(builder.CreateTrunc(thread_, word), builder.getInt32(machine_.warp));
-    place = builder.CreateMul(builder.CreateXor(lane, builder.getInt32(distance)), builder.getInt32(bytes));
+    offset = builder.CreateMul(builder.CreateXor(lane, builder.getInt32(distance)), builder.getInt32(bytes));
   }
   const auto exchanged = [&](llvm::Value* given) {
     std::vector<llvm::Value*> operands;
     for (const uint32_t operand : lanes.before) operands.push_back(builder.getInt32(operand));
-    if (place) operands.push_back(place);
+    if (offset) operands.push_back(offset);
     operands.push_back(given);
-    if (!place) operands.push_back(builder.getInt32(distance));
+    if (!offset) operands.push_back(builder.getInt32(distance));
     for (const uint32_t operand : lanes.after) operands.push_back(builder.getInt32(operand));
     return call(lanes.name, word, operands);
   };

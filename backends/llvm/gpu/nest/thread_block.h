@@ -51,8 +51,8 @@ class ThreadBlock {
   void make_cluster(int64_t blocks);
   /// A barrier of all threads in the cluster; afterwards they see each other's writes.
   void cluster_barrier();
-  /// The address that corresponds to `place` in the shared memory of the cluster's block `number` (i64).
-  llvm::Value* in_block(llvm::Value* place, llvm::Value* number);
+  /// The address that corresponds to `address` in the shared memory of the cluster's block `number` (i64).
+  llvm::Value* in_block(llvm::Value* address, llvm::Value* number);
 
   /// Whether the lanes of a warp can exchange values (shuffle).
   bool has_lanes() const { return !machine_.lanes.name.empty(); }

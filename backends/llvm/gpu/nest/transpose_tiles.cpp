@@ -47,9 +47,9 @@ class TilesEmitter {
       };
       context_.when(builder_.CreateAnd(inside(element, along_), inside(other, across_)), "inside", [&] {
         body_.start(point_at(element, other, along_));
-        auto* place = builder_.CreateNSWAdd(builder_.CreateNSWMul(outer, context_.i64(line)), inner);
+        auto* offset = builder_.CreateNSWAdd(builder_.CreateNSWMul(outer, context_.i64(line)), inner);
         for (size_t k = 0; k < plan_.transposed.size(); ++k)
-          body_.bind_stored(plan_.transposed[k], read(memories[k], stored(plan_.transposed[k]), place));
+          body_.bind_stored(plan_.transposed[k], read(memories[k], stored(plan_.transposed[k]), offset));
         body_.store(body_.finish_stores());
       });
     });
@@ -111,20 +111,20 @@ class TilesEmitter {
       auto* value = body_.stored_lanes_of(load);
       for (int64_t k = 0; k < plan_.lanes; ++k) {
         auto* row = builder_.CreateNSWAdd(inner, context_.i64(k));
-        auto* place = builder_.CreateNSWAdd(builder_.CreateNSWMul(row, context_.i64(line)), outer);
+        auto* offset = builder_.CreateNSWAdd(builder_.CreateNSWMul(row, context_.i64(line)), outer);
         auto* element =
             plan_.lanes == 1 ? value : builder_.CreateExtractElement(value, static_cast<uint64_t>(k));
-        builder_.CreateStore(element, builder_.CreateInBoundsGEP(stored(load), memory, place));
+        builder_.CreateStore(element, builder_.CreateInBoundsGEP(stored(load), memory, offset));
       }
     });
   }
 
-  llvm::Value* read(llvm::Value* memory, llvm::Type* type, llvm::Value* place) {
-    if (plan_.lanes == 1) return builder_.CreateLoad(type, builder_.CreateInBoundsGEP(type, memory, place));
+  llvm::Value* read(llvm::Value* memory, llvm::Type* type, llvm::Value* offset) {
+    if (plan_.lanes == 1) return builder_.CreateLoad(type, builder_.CreateInBoundsGEP(type, memory, offset));
     llvm::Value* result =
         llvm::PoisonValue::get(llvm::FixedVectorType::get(type, static_cast<unsigned>(plan_.lanes)));
     for (int64_t k = 0; k < plan_.lanes; ++k) {
-      auto* at = builder_.CreateInBoundsGEP(type, memory, builder_.CreateNSWAdd(place, context_.i64(k)));
+      auto* at = builder_.CreateInBoundsGEP(type, memory, builder_.CreateNSWAdd(offset, context_.i64(k)));
       result = builder_.CreateInsertElement(result, builder_.CreateLoad(type, at), static_cast<uint64_t>(k));
     }
     return result;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+// Index expressions and their pool. The file exceeds 600 lines because it is one class whose functions are
+// all inline: plugins use it without linking a library.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,8 @@
 #pragma once
 
 // The simplifier. Rules are written `this -> that`: a, b, c, g, k, m are constants, x, y, z, r expressions,
-// `//` is floordiv and `%` mod. Rules for `//` or `%` by a constant are stated for a positive constant.
+// `//` is floordiv and `%` mod. The file exceeds 600 lines because its rules define one canonical form
+// together. Rules for `//` or `%` by a constant are stated for a positive constant.
 
 #include "ferrite/index/pool.hpp"
 

@@ -185,7 +185,7 @@ class BodyEmitter {
                    bool streams);
   void store_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);
   /// Emits one atomic operation of that many bytes, at the scope of the whole grid.
-  void atomic(llvm::AtomicRMWInst::BinOp operation, llvm::Value* place, llvm::Value* value, unsigned bytes);
+  void atomic(llvm::AtomicRMWInst::BinOp operation, llvm::Value* address, llvm::Value* value, unsigned bytes);
   void add_to_pair(const GpuMachine::PairSum& sum, loop::BufferId buffer, llvm::Value* element,
                    llvm::Value* given);
   void replace_at_once(const loop::Store& store, llvm::Value* element, llvm::Value* given);

@@ -55,9 +55,9 @@ class KernelContext {
   /// each point reads the elements that it overwrites.
   void mark(llvm::Instruction* access, loop::BufferId buffer);
 
-  /// Prefetches the cache line at `place` for a read or a write soon; an invalid address does no harm.
+  /// Prefetches the cache line at `address` for a read or a write soon; an invalid address does no harm.
   enum class Level { first, second };
-  static void prefetch(llvm::IRBuilder<>& builder, llvm::Value* place, bool to_write, Level level);
+  static void prefetch(llvm::IRBuilder<>& builder, llvm::Value* address, bool to_write, Level level);
 
   /// A slot in the entry block, promoted to a register by the pipeline.
   llvm::AllocaInst* slot(llvm::Type* type, const llvm::Twine& name = "");
