@@ -1,8 +1,322 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reductions, softmax, scans and losses.
+#include <cmath>
+#include <limits>
+
 #include "helpers.h"
 
 namespace ferrite::from_torch {
+namespace {
 
-std::span<const OpEntry> reduce_ops() { return {}; }
+/// The dims that a call names; none named are all.
+Dims reduced_dims(Context& c, std::string_view name, size_t rank) {
+  const Dims named = c.integers(name);
+  return named.empty() ? dim_range(0, rank) : c.dims(named, rank);
+}
+
+/// Sums of low precision are accumulated in f32.
+Value sum_over(Context& c, std::string_view op, Value x, const Dims& axes, bool keep) {
+  const DType dtype = x.dtype();
+  return cast_to(c, reduce_over(c, op, cast_to(c, x, accumulated(dtype)), axes, keep), dtype);
+}
+
+void reduce(Context& c) {
+  c.argument("dtype");
+  const Value x = c.operand("self", c.result().dtype);
+  c.give(sum_over(c, c.entry.standard, x, reduced_dims(c, "dim", x.rank()), c.flag("keepdim", false)));
+}
+void prim_reduce(Context& c) {
+  c.argument("output_dtype");
+  const Value x = c.operand("inp", c.result().dtype);
+  c.give(sum_over(c, c.entry.standard, x, reduced_dims(c, "dims", x.rank()), false));
+}
+void any_or_all(Context& c) {
+  const Value x = c.operand("self", boolean);
+  // An empty list of dims is all of them, too.
+  const Value found =
+      reduce_over(c, c.entry.standard, x, reduced_dims(c, "dim", x.rank()), c.flag("keepdim", false));
+  c.give(cast_to(c, found, c.result().dtype));
+}
+void extreme(Context& c) {
+  const Value x = c.tensor("self");
+  c.give(reduce_over(c, c.entry.standard, x, reduced_dims(c, "dim", x.rank()), c.flag("keepdim", false)));
+}
+Value place_of_extreme(Context& c, std::string_view op, Value x, int64_t axis, bool keep) {
+  if (x.dtype() == boolean) x = cast_to(c, x, DType::u8_);
+  return c.make(op, {x}, attr("axis", axis), attr("keepdims", keep));
+}
+void extreme_with_place(Context& c) {
+  const Value x = c.tensor("self");
+  const std::string name(c.entry.standard);
+  if (x.rank() == 0) {
+    c.dim(c.integer("dim"), 0);
+    c.flag("keepdim", false);
+    c.give(0, x);
+    return c.give(1, c.graph.scalar(i64, 0));
+  }
+  const int64_t axis = c.dim(c.integer("dim"), x.rank());
+  const bool keep = c.flag("keepdim", false);
+  c.give(0, reduce_over(c, "reduce_" + name, x, {axis}, keep));
+  c.give(1, place_of_extreme(c, "arg" + name, x, axis, keep));
+}
+void place(Context& c) {
+  Value x = c.tensor("self");
+  const bool keep = c.flag("keepdim", false);
+  if (!c.has("dim") || x.rank() == 0) {
+    if (c.has("dim")) c.dim(c.integer("dim"), x.rank());
+    const Value found =
+        place_of_extreme(c, c.entry.standard, reshape_to(c, x, {product(x.dims())}), 0, false);
+    return c.give(reshape_to(c, found, c.result().dims));
+  }
+  c.give(place_of_extreme(c, c.entry.standard, x, c.dim(c.integer("dim"), x.rank()), keep));
+}
+void both_extremes(Context& c) {
+  const Value x = c.tensor("self");
+  const Dims axes = c.has("dim") ? Dims{c.dim(c.integer("dim"), x.rank())} : dim_range(0, x.rank());
+  const bool keep = c.flag("keepdim", false);
+  c.give(0, reduce_over(c, "reduce_min", x, axes, keep));
+  c.give(1, reduce_over(c, "reduce_max", x, axes, keep));
+}
+
+struct Moments {
+  Value mean, variance;  ///< both with the reduced dims
+};
+Moments moments(Context& c, Value x, const Dims& axes, double correction) {
+  const Value mean = reduce_over(c, "reduce_mean", x, axes);
+  const Value off = binary(c, "sub", x, mean);
+  const Value squares = reduce_over(c, "reduce_sum", binary(c, "mul", off, off), axes);
+  double count = 1;
+  for (const auto axis : axes)
+    count *= x.rank() ? static_cast<double>(x.dims()[static_cast<size_t>(axis)]) : 1;
+  return {mean, binary(c, "div", squares, std::max(0.0, count - correction))};
+}
+double correction_of(Context& c) {
+  if (c.has("unbiased")) return c.flag("unbiased", true) ? 1 : 0;
+  return c.number("correction", 1);
+}
+void give_moments(Context& c, bool root, bool mean) {
+  const DType dtype = c.result().dtype;
+  const Value x = cast_to(c, c.tensor("self"), accumulated(dtype));
+  const auto found = moments(c, x, reduced_dims(c, "dim", x.rank()), correction_of(c));
+  c.flag("keepdim", false);
+  const auto as_result = [&](Value value) {
+    return cast_to(c, reshape_to(c, value, c.result().dims), dtype);
+  };
+  c.give(0, as_result(root ? unary(c, "sqrt", found.variance) : found.variance));
+  if (mean) c.give(1, as_result(found.mean));
+}
+void variance(Context& c) { give_moments(c, false, false); }
+void deviation(Context& c) { give_moments(c, true, false); }
+void variance_mean(Context& c) { give_moments(c, false, true); }
+void deviation_mean(Context& c) { give_moments(c, true, true); }
+
+void vector_norm(Context& c) {
+  const DType dtype = c.result().dtype;
+  c.argument("dtype");
+  const char* power_name = c.has("p") ? "p" : "ord";
+  const double power = c.number(power_name, 2);
+  const Value x = unary(c, "abs", cast_to(c, c.tensor("self"), accumulated(dtype)));
+  const Dims axes = reduced_dims(c, "dim", x.rank());
+  c.flag("keepdim", false);
+  const double infinity = std::numeric_limits<double>::infinity();
+  Value norm;
+  if (power == infinity)
+    norm = reduce_over(c, "reduce_max", x, axes);
+  else if (power == -infinity)
+    norm = reduce_over(c, "reduce_min", x, axes);
+  else if (power == 0)
+    norm = reduce_over(c, "reduce_sum", cast_to(c, binary(c, "ne", x, 0), x.dtype()), axes);
+  else if (power == 1)
+    norm = reduce_over(c, "reduce_sum", x, axes);
+  else if (power == 2)
+    norm = unary(c, "sqrt", reduce_over(c, "reduce_sum", binary(c, "mul", x, x), axes));
+  else
+    norm = binary(c, "pow", reduce_over(c, "reduce_sum", binary(c, "pow", x, power), axes), 1 / power);
+  c.give(cast_to(c, reshape_to(c, norm, c.result().dims), dtype));
+}
+
+void cumulative_sum(Context& c) {
+  c.argument("dtype");
+  const Value x = c.operand("self", c.result().dtype);
+  const int64_t axis = c.dim(c.integer("dim"), x.rank());
+  if (x.rank() == 0) return c.give(x);
+  const Value wide = cast_to(c, x, accumulated(x.dtype()));
+  c.give(cast_to(c, c.make("cumsum", {wide}, attr("axis", axis)), x.dtype()));
+}
+void count_nonzero(Context& c) {
+  const Value x = c.operand("self", boolean);
+  c.give(reduce_over(c, "reduce_sum", cast_to(c, x, i64), reduced_dims(c, "dim", x.rank()), false));
+}
+void log_sum_exp(Context& c) {
+  const Value x = c.operand("self", c.result().dtype);
+  const Dims axes = reduced_dims(c, "dim", x.rank());
+  c.flag("keepdim", false);
+  const Value top = reduce_over(c, "reduce_max", x, axes);
+  // A row of one infinity has no difference from it.
+  const Value safe = select(c, unary(c, "isinf", top), number_like(c, top, 0), top);
+  const Value sum = reduce_over(c, "reduce_sum", unary(c, "exp", binary(c, "sub", x, safe)), axes);
+  c.give(reshape_to(c, binary(c, "add", unary(c, "log", sum), safe), c.result().dims));
+}
+
+// Softmax.
+
+void softmax(Context& c) {
+  c.flag("half_to_float", false);
+  const Value x = c.operand("self", c.result().dtype);
+  const int64_t axis = c.dim(c.integer("dim"), x.rank());
+  if (x.rank() == 0)
+    return c.give(full(c, c.result(), std::string_view(c.entry.standard) == "softmax" ? 1 : 0));
+  c.give(c.make(c.entry.standard, {x}, attr("axis", axis)));
+}
+void softmax_backward(Context& c) {
+  const bool logarithm = c.entry.target.find("log") != std::string_view::npos;
+  const DType wide = accumulated(c.tensor("grad_output").dtype());
+  const Value g = cast_to(c, c.tensor("grad_output"), wide), y = cast_to(c, c.tensor("output"), wide);
+  const int64_t axis = c.dim(c.integer("dim"), g.rank());
+  c.argument("input_dtype");
+  Value dx;
+  if (logarithm) {
+    dx = binary(c, "sub", g, binary(c, "mul", unary(c, "exp", y), reduce_over(c, "reduce_sum", g, {axis})));
+  } else {
+    const Value weighted = binary(c, "mul", g, y);
+    dx = binary(c, "sub", weighted, binary(c, "mul", y, reduce_over(c, "reduce_sum", weighted, {axis})));
+  }
+  c.give(cast_to(c, dx, c.result().dtype));
+}
+
+// Losses.
+
+/// 0 none, 1 mean, 2 sum
+Value reduced_loss(Context& c, Value loss) {
+  const int64_t reduction = c.integer("reduction", 1);
+  if (reduction == 0) return loss;
+  return sum_over(c, reduction == 1 ? "reduce_mean" : "reduce_sum", loss, dim_range(0, loss.rank()), false);
+}
+void mse_loss(Context& c) {
+  const Value off = binary(c, "sub", c.tensor("self"), c.tensor("target"));
+  c.give(reduced_loss(c, binary(c, "mul", off, off)));
+}
+void mse_loss_backward(Context& c) {
+  const Value x = c.tensor("self"), g = c.tensor("grad_output");
+  const double scale = c.integer("reduction", 1) == 1 ? 2.0 / static_cast<double>(product(x.dims())) : 2.0;
+  const Value off = binary(c, "sub", x, c.tensor("target"));
+  c.give(binary(c, "mul", binary(c, "mul", off, scale), g));
+}
+
+/// What both directions of the negative log likelihood need. The classes are dim 1, or the only dim.
+struct Likelihood {
+  size_t axis;
+  Value target, valid,
+      weight;  ///< with a dim of size 1 for the classes; weight: of each target, 0 where ignored
+};
+Likelihood read_likelihood(Context& c, Value x) {
+  const size_t axis = x.rank() == 1 ? 0 : 1;
+  Dims dims = x.dims();
+  dims[axis] = 1;
+  const Value target = reshape_to(c, c.tensor("target"), dims);
+  const Value valid = binary(c, "ne", target, static_cast<double>(c.integer("ignore_index", -100)));
+  const Value safe = select(c, valid, target, number_like(c, target, 0));
+  Value weight = c.optional("weight");
+  weight = weight ? c.make("gather", {weight, safe}, attr("axis", 0)) : full(c, {x.dtype(), dims}, 1);
+  return {axis, safe, valid, select(c, valid, weight, number_like(c, weight, 0))};
+}
+void nll_loss(Context& c) {
+  const Value x = c.tensor("self");
+  const auto v = read_likelihood(c, x);
+  const Value picked = c.make("gather_elements", {x, v.target}, attr("axis", static_cast<int64_t>(v.axis)));
+  const Value losses =
+      unary(c, "neg", binary(c, "mul", select(c, v.valid, picked, number_like(c, picked, 0)), v.weight));
+  const int64_t reduction = c.integer("reduction", 1);
+  const Dims all = dim_range(0, x.rank());
+  const Value total = sum_over(c, "reduce_sum", v.weight, all, false);
+  if (reduction == 0) {
+    c.give(0, reshape_to(c, losses, c.result(0).dims));
+    return c.give(1, full(c, c.result(1), 0));
+  }
+  const Value sum = sum_over(c, "reduce_sum", losses, all, false);
+  c.give(0, reduction == 1 ? binary(c, "div", sum, total) : sum);
+  c.give(1, total);
+}
+void nll_loss_backward(Context& c) {
+  const Value x = c.tensor("self");
+  const auto v = read_likelihood(c, x);
+  Value g = c.tensor("grad_output");
+  const Value total = c.tensor("total_weight");
+  const int64_t reduction = c.integer("reduction", 1);
+  if (reduction == 0) {
+    Dims dims = x.dims();
+    dims[v.axis] = 1;
+    g = reshape_to(c, g, dims);
+  } else if (reduction == 1) {
+    g = binary(c, "div", g, total);
+  }
+  const Value each = unary(c, "neg", binary(c, "mul", g, v.weight));
+  // One element of each row: where the class is the target's.
+  const Value classes = counting(c, i64, x.dims(), v.axis);
+  const Value here = binary(c, "eq", classes, cast_to(c, v.target, i64));
+  const Value dx = select(c, here, each, number_like(c, each, 0));
+  c.give(expand_to(c, dx, x.dims()));
+}
+
+constexpr const char* whole = "self dtype";
+constexpr const char* along_dim = "self dim keepdim dtype";
+constexpr const char* named = "self dim keepdim";
+
+constexpr OpEntry entries[] = {
+    {"aten.sum.default", whole, reduce, "reduce_sum"},
+    {"aten.sum.dim_IntList", along_dim, reduce, "reduce_sum"},
+    {"aten.mean.default", whole, reduce, "reduce_mean"},
+    {"aten.mean.dim", along_dim, reduce, "reduce_mean"},
+    {"aten.prod.default", whole, reduce, "reduce_prod"},
+    {"aten.prod.dim_int", along_dim, reduce, "reduce_prod"},
+    {"prims.sum.default", "inp dims output_dtype", prim_reduce, "reduce_sum"},
+    {"prims.prod.default", "inp dims output_dtype", prim_reduce, "reduce_prod"},
+    {"prims.amax.default", "inp dims output_dtype", prim_reduce, "reduce_max"},
+    {"prims.amin.default", "inp dims output_dtype", prim_reduce, "reduce_min"},
+    {"aten.amax.default", named, extreme, "reduce_max"},
+    {"aten.amin.default", named, extreme, "reduce_min"},
+    {"aten.max.default", "self", extreme, "reduce_max"},
+    {"aten.min.default", "self", extreme, "reduce_min"},
+    {"aten.max.dim", named, extreme_with_place, "max"},
+    {"aten.min.dim", named, extreme_with_place, "min"},
+    {"aten.argmax.default", named, place, "argmax"},
+    {"aten.argmin.default", named, place, "argmin"},
+    {"aten.aminmax.default", named, both_extremes},
+    {"aten.any.default", "self", any_or_all, "reduce_any"},
+    {"aten.any.dim", named, any_or_all, "reduce_any"},
+    {"aten.any.dims", named, any_or_all, "reduce_any"},
+    {"aten.all.default", "self", any_or_all, "reduce_all"},
+    {"aten.all.dim", named, any_or_all, "reduce_all"},
+    {"aten.all.dims", named, any_or_all, "reduce_all"},
+    {"aten.var.correction", "self dim correction keepdim", variance},
+    {"aten.var.dim", "self dim unbiased keepdim", variance},
+    {"aten.std.correction", "self dim correction keepdim", deviation},
+    {"aten.std.dim", "self dim unbiased keepdim", deviation},
+    {"aten.var_mean.correction", "self dim correction keepdim", variance_mean},
+    {"aten.std_mean.correction", "self dim correction keepdim", deviation_mean},
+    {"aten.linalg_vector_norm.default", "self ord dim keepdim dtype", vector_norm},
+    {"aten.norm.ScalarOpt_dim", "self p dim keepdim", vector_norm},
+    {"aten.norm.Scalar", "self p", vector_norm},
+    {"aten.cumsum.default", "self dim dtype", cumulative_sum},
+    {"aten.count_nonzero.default", "self dim", count_nonzero},
+    {"aten.count_nonzero.dim_IntList", "self dim", count_nonzero},
+    {"aten.logsumexp.default", named, log_sum_exp},
+    {"aten._softmax.default", "self dim half_to_float", softmax, "softmax"},
+    {"aten._log_softmax.default", "self dim half_to_float", softmax, "log_softmax"},
+    {"aten._softmax_backward_data.default", "grad_output output dim input_dtype", softmax_backward},
+    {"aten._log_softmax_backward_data.default", "grad_output output dim input_dtype", softmax_backward},
+    {"aten.mse_loss.default", "self target reduction", mse_loss},
+    {"aten.mse_loss_backward.default", "grad_output self target reduction", mse_loss_backward},
+    {"aten.nll_loss_forward.default", "self target weight reduction ignore_index", nll_loss},
+    {"aten.nll_loss2d_forward.default", "self target weight reduction ignore_index", nll_loss},
+    {"aten.nll_loss_backward.default", "grad_output self target weight reduction ignore_index total_weight",
+     nll_loss_backward},
+    {"aten.nll_loss2d_backward.default", "grad_output self target weight reduction ignore_index total_weight",
+     nll_loss_backward},
+};
+
+}  // namespace
+
+std::span<const OpEntry> reduce_ops() { return entries; }
 
 }  // namespace ferrite::from_torch
