@@ -1,8 +1,267 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Normalisations and their gradients. PyTorch computes statistics of f16 and bf16 in f32.
 #include "helpers.h"
 
 namespace ferrite::from_torch {
+namespace {
 
-std::span<const OpEntry> norm_ops() { return {}; }
+/// The mean and 1 / sqrt(variance + eps) over dims, which are kept with size 1.
+struct Statistics {
+  Value mean, off, variance, rstd;  ///< off: x - mean
+};
+Statistics statistics(Context& c, Value x, const Dims& axes, double eps) {
+  Statistics s;
+  s.mean = reduce_over(c, "reduce_mean", x, axes);
+  s.off = binary(c, "sub", x, s.mean);
+  s.variance = reduce_over(c, "reduce_mean", binary(c, "mul", s.off, s.off), axes);
+  s.rstd = unary(c, "rsqrt", binary(c, "add", s.variance, eps));
+  return s;
+}
+
+/// A vector of channels, which are dim 1.
+Value channels(Context& c, Value vector, size_t rank) { return along(c, vector, 1, rank); }
+
+Value as_result(Context& c, size_t k, Value value) {
+  return cast_to(c, reshape_to(c, value, c.result(k).dims), c.result(k).dtype);
+}
+
+void layer_norm(Context& c) {
+  const Value x = c.tensor("input");
+  const size_t count = c.integers("normalized_shape").size();
+  const Dims axes = dim_range(x.rank() - count, x.rank());
+  const double eps = c.number("eps", 1e-5);
+  const Value scale = c.optional("weight"), bias = c.optional("bias");
+  const bool plain = x.dtype() == c.result(0).dtype && (!scale || scale.dtype() == x.dtype()) &&
+                     (!bias || bias.dtype() == x.dtype());
+  const Value wide = cast_to(c, x, accumulated(x.dtype()));
+  const auto s = statistics(c, wide, axes, eps);
+  if (plain && count > 0) {
+    c.give(0, c.make("layer_norm", {x, scale, bias}, attr("axis", axes[0]), attr("epsilon", eps)));
+  } else {
+    Value y = binary(c, "mul", s.off, s.rstd);
+    if (scale) y = binary(c, "mul", y, cast_to(c, scale, wide.dtype()));
+    if (bias) y = binary(c, "add", y, cast_to(c, bias, wide.dtype()));
+    c.give(0, as_result(c, 0, y));
+  }
+  if (c.wants(1)) c.give(1, as_result(c, 1, s.mean));
+  if (c.wants(2)) c.give(2, as_result(c, 2, s.rstd));
+}
+
+/// dx of y = (x - mean) * rstd, for dy over the same dims: rstd * (dy - mean(dy) - xhat * mean(dy * xhat)).
+Value normalised_gradient(Context& c, Value dy, Value xhat, Value rstd, const Dims& axes) {
+  const Value first = reduce_over(c, "reduce_mean", dy, axes);
+  const Value second = reduce_over(c, "reduce_mean", binary(c, "mul", dy, xhat), axes);
+  const Value centred = binary(c, "sub", binary(c, "sub", dy, first), binary(c, "mul", xhat, second));
+  return binary(c, "mul", rstd, centred);
+}
+
+void layer_norm_backward(Context& c) {
+  const Value given = c.tensor("grad_out"), x = c.tensor("input"), scale = c.optional("weight");
+  const DType wide = accumulated(x.dtype());
+  c.optional("bias");
+  c.argument("output_mask");
+  const size_t count = c.integers("normalized_shape").size();
+  const Dims axes = dim_range(x.rank() - count, x.rank()), others = dim_range(0, x.rank() - count);
+  const Value mean = cast_to(c, c.tensor("mean"), wide), rstd = cast_to(c, c.tensor("rstd"), wide);
+  const Value g = cast_to(c, given, wide);
+  const Value xhat = binary(c, "mul", binary(c, "sub", cast_to(c, x, wide), mean), rstd);
+  if (c.wants(0)) {
+    const Value dy = scale ? binary(c, "mul", g, cast_to(c, scale, wide)) : g;
+    c.give(0, as_result(c, 0, normalised_gradient(c, dy, xhat, rstd, axes)));
+  }
+  const auto over_rows = [&](Value value) {
+    return others.empty() ? value : reduce_over(c, "reduce_sum", value, others, false);
+  };
+  if (c.wants(1)) c.give(1, as_result(c, 1, over_rows(binary(c, "mul", g, xhat))));
+  if (c.wants(2)) c.give(2, as_result(c, 2, over_rows(g)));
+}
+
+void group_norm(Context& c) {
+  const Value x = c.tensor("input"), scale = c.optional("weight"), bias = c.optional("bias");
+  const int64_t n = c.integer("N"), channel_count = c.integer("C"), pixels = c.integer("HxW"),
+                groups = c.integer("group");
+  const double eps = c.number("eps");
+  const DType wide = accumulated(x.dtype());
+  const Value grouped = reshape_to(c, cast_to(c, x, wide), {n, groups, channel_count / groups * pixels});
+  const auto s = statistics(c, grouped, {2}, eps);
+  if (x.dtype() == wide && c.result(0).dtype == wide && (!scale || scale.dtype() == wide)) {
+    c.give(0, c.make("group_norm", {x, scale, bias}, attr("groups", groups), attr("epsilon", eps)));
+  } else {
+    Value y = reshape_to(c, binary(c, "mul", s.off, s.rstd), x.dims());
+    if (scale) y = binary(c, "mul", y, cast_to(c, channels(c, scale, x.rank()), wide));
+    if (bias) y = binary(c, "add", y, cast_to(c, channels(c, bias, x.rank()), wide));
+    c.give(0, as_result(c, 0, y));
+  }
+  if (c.wants(1)) c.give(1, as_result(c, 1, s.mean));
+  if (c.wants(2)) c.give(2, as_result(c, 2, s.rstd));
+}
+
+void group_norm_backward(Context& c) {
+  const Value given = c.tensor("grad_out"), x = c.tensor("input"), scale = c.optional("weight");
+  const int64_t n = c.integer("N"), channel_count = c.integer("C"), pixels = c.integer("HxW"),
+                groups = c.integer("group");
+  c.argument("output_mask");
+  const DType wide = accumulated(x.dtype());
+  const Dims in_groups = {n, groups, channel_count / groups, pixels},
+             in_channels = {n, channel_count, pixels};
+  const Dims of_groups = {n, groups, 1, 1};
+  const Value mean = reshape_to(c, cast_to(c, c.tensor("mean"), wide), of_groups);
+  const Value rstd = reshape_to(c, cast_to(c, c.tensor("rstd"), wide), of_groups);
+  const Value g = reshape_to(c, cast_to(c, given, wide), in_groups);
+  const Value xhat =
+      binary(c, "mul", binary(c, "sub", reshape_to(c, cast_to(c, x, wide), in_groups), mean), rstd);
+  if (c.wants(0)) {
+    Value dy = g;
+    if (scale)
+      dy = binary(c, "mul", dy,
+                  reshape_to(c, cast_to(c, scale, wide), {1, groups, channel_count / groups, 1}));
+    c.give(0, as_result(c, 0, normalised_gradient(c, dy, xhat, rstd, {2, 3})));
+  }
+  const auto over_pixels = [&](Value value) {
+    return reduce_over(c, "reduce_sum", reshape_to(c, value, in_channels), {0, 2}, false);
+  };
+  if (c.wants(1)) c.give(1, as_result(c, 1, over_pixels(binary(c, "mul", g, xhat))));
+  if (c.wants(2)) c.give(2, as_result(c, 2, over_pixels(g)));
+}
+
+// Batch norm. Its statistics are over all dims but the channels.
+
+Dims all_but_channels(size_t rank) {
+  Dims axes = {0};
+  for (size_t k = 2; k < rank; ++k) axes.push_back(static_cast<int64_t>(k));
+  return axes;
+}
+
+Value scaled(Context& c, Value xhat, Value scale, Value bias) {
+  if (scale) xhat = binary(c, "mul", xhat, cast_to(c, channels(c, scale, xhat.rank()), xhat.dtype()));
+  if (bias) xhat = binary(c, "add", xhat, cast_to(c, channels(c, bias, xhat.rank()), xhat.dtype()));
+  return xhat;
+}
+
+void give_empty(Context& c, size_t k) {
+  if (c.wants(k)) c.give(k, full(c, c.result(k), 0));
+}
+
+/// By running statistics.
+void normalise_as_known(Context& c, Value x, Value scale, Value bias, Value mean, Value variance,
+                        double eps) {
+  const Dims vector = {x.dims()[1]};
+  const DType wide = accumulated(x.dtype());
+  if (x.dtype() == wide && mean.dtype() == wide) {
+    if (!scale) scale = full(c, {wide, vector}, 1);
+    if (!bias) bias = full(c, {wide, vector}, 0);
+    return c.give(0, c.make("batch_norm", {x, scale, bias, mean, variance}, attr("epsilon", eps)));
+  }
+  const Value rstd = unary(c, "rsqrt", binary(c, "add", cast_to(c, variance, wide), eps));
+  const Value off = binary(c, "sub", cast_to(c, x, wide), channels(c, cast_to(c, mean, wide), x.rank()));
+  const Value y = scaled(c, binary(c, "mul", off, channels(c, rstd, x.rank())), scale, bias);
+  c.give(0, cast_to(c, y, c.result(0).dtype));
+}
+
+void batch_norm(Context& c) {
+  const std::string_view target = c.entry.target;
+  const Value x = c.tensor("input"), scale = c.optional("weight"), bias = c.optional("bias");
+  const Value mean = c.optional("running_mean"), variance = c.optional("running_var");
+  const bool training = target.find("no_training") == std::string_view::npos && c.flag("training", true);
+  const double momentum = c.number("momentum", 0.1), eps = c.number("eps", 1e-5);
+  const bool functional = target.find("functional") != std::string_view::npos;
+  if (!training) {
+    if (!mean || !variance) c.unsupported("it has no running statistics and is not in training");
+    normalise_as_known(c, x, scale, bias, mean, variance, eps);
+    give_empty(c, 1);
+    give_empty(c, 2);
+    if (functional) c.give(3, mean), c.give(4, variance);
+    return;
+  }
+  if (mean && !functional) c.unsupported("it changes the running statistics in place");
+  const DType wide = accumulated(x.dtype());
+  const Dims axes = all_but_channels(x.rank()), vector = {x.dims()[1]};
+  const auto s = statistics(c, cast_to(c, x, wide), axes, eps);
+  c.give(0, cast_to(c, scaled(c, binary(c, "mul", s.off, s.rstd), scale, bias), c.result(0).dtype));
+  if (c.wants(1)) c.give(1, as_result(c, 1, s.mean));
+  if (c.wants(2)) c.give(2, as_result(c, 2, s.rstd));
+  if (!functional) return;
+  const double count =
+      static_cast<double>(product(x.dims())) / static_cast<double>(std::max<int64_t>(1, vector[0]));
+  const auto mixed = [&](Value old, Value now) {
+    const Value kept = binary(c, "mul", cast_to(c, old, wide), 1 - momentum);
+    return cast_to(c, binary(c, "add", kept, binary(c, "mul", reshape_to(c, now, vector), momentum)),
+                   old.dtype());
+  };
+  if (mean) c.give(3, mixed(mean, s.mean));
+  if (variance) c.give(4, mixed(variance, binary(c, "mul", s.variance, count / std::max(1.0, count - 1))));
+}
+
+void batch_norm_backward(Context& c) {
+  const Value given = c.tensor("grad_out"), x = c.tensor("input"), scale = c.optional("weight");
+  const Value mean = c.optional("running_mean"), variance = c.optional("running_var");
+  const Value saved_mean = c.optional("save_mean"), saved_rstd = c.optional("save_invstd");
+  const bool training = c.flag("train", true);
+  const double eps = c.number("eps", 1e-5);
+  c.argument("output_mask");
+  const DType wide = accumulated(x.dtype());
+  const size_t rank = x.rank();
+  const Dims axes = all_but_channels(rank);
+  const Value g = cast_to(c, given, wide);
+  Value centre, rstd;
+  if (training) {
+    centre = channels(c, cast_to(c, saved_mean, wide), rank);
+    rstd = channels(c, cast_to(c, saved_rstd, wide), rank);
+  } else {
+    centre = channels(c, cast_to(c, mean, wide), rank);
+    rstd = unary(c, "rsqrt", binary(c, "add", channels(c, cast_to(c, variance, wide), rank), eps));
+  }
+  const Value xhat = binary(c, "mul", binary(c, "sub", cast_to(c, x, wide), centre), rstd);
+  if (c.wants(0)) {
+    const Value dy = scaled(c, g, scale, Value());
+    c.give(0,
+           as_result(c, 0,
+                     training ? normalised_gradient(c, dy, xhat, rstd, axes) : binary(c, "mul", dy, rstd)));
+  }
+  if (c.wants(1))
+    c.give(1, as_result(c, 1, reduce_over(c, "reduce_sum", binary(c, "mul", g, xhat), axes, false)));
+  if (c.wants(2)) c.give(2, as_result(c, 2, reduce_over(c, "reduce_sum", g, axes, false)));
+}
+
+void rms_norm(Context& c) {
+  const Value x = c.tensor("input"), scale = c.optional("weight");
+  const DType wide = accumulated(x.dtype());
+  const size_t count = c.integers("normalized_shape").size();
+  const Dims axes = dim_range(x.rank() - count, x.rank());
+  const double least = wide == f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+  const double eps = c.number("eps", x.dtype() == DType::bf16_  ? 0.0078125
+                                     : x.dtype() == DType::f16_ ? 0.0009765625
+                                                                : least);
+  const Value in = cast_to(c, x, wide);
+  const Value rstd =
+      unary(c, "rsqrt", binary(c, "add", reduce_over(c, "reduce_mean", binary(c, "mul", in, in), axes), eps));
+  Value y = binary(c, "mul", in, rstd);
+  if (scale) y = binary(c, "mul", y, cast_to(c, scale, wide));
+  c.give(0, cast_to(c, y, c.result(0).dtype));
+  if (c.wants(1)) c.give(1, as_result(c, 1, rstd));
+}
+
+constexpr OpEntry entries[] = {
+    {"aten.native_layer_norm.default", "input normalized_shape weight bias eps", layer_norm},
+    {"aten.native_layer_norm_backward.default",
+     "grad_out input normalized_shape mean rstd weight bias output_mask", layer_norm_backward},
+    {"aten.native_group_norm.default", "input weight bias N C HxW group eps", group_norm},
+    {"aten.native_group_norm_backward.default", "grad_out input mean rstd weight N C HxW group output_mask",
+     group_norm_backward},
+    {"aten._fused_rms_norm.default", "input normalized_shape weight eps", rms_norm},
+    {"aten.rms_norm.default", "input normalized_shape weight eps", rms_norm},
+    {"aten._native_batch_norm_legit_no_training.default",
+     "input weight bias running_mean running_var momentum eps", batch_norm},
+    {"aten._native_batch_norm_legit_functional.default",
+     "input weight bias running_mean running_var training momentum eps", batch_norm},
+    {"aten._native_batch_norm_legit.no_stats", "input weight bias training momentum eps", batch_norm},
+    {"aten.native_batch_norm_backward.default",
+     "grad_out input weight running_mean running_var save_mean save_invstd train eps output_mask",
+     batch_norm_backward},
+};
+
+}  // namespace
+
+std::span<const OpEntry> norm_ops() { return entries; }
 
 }  // namespace ferrite::from_torch

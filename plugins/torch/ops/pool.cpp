@@ -1,8 +1,320 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Pooling and its gradients.
+#include <algorithm>
+#include <limits>
+
 #include "helpers.h"
 
 namespace ferrite::from_torch {
+namespace {
 
-std::span<const OpEntry> pool_ops() { return {}; }
+/// A list of one element stands for all dims; an empty one for `otherwise`.
+Dims for_each_dim(Context& c, std::string_view name, size_t dims, const Dims& otherwise) {
+  Dims values = c.integers(name);
+  if (values.empty()) return otherwise;
+  if (values.size() == 1) values.resize(dims, values[0]);
+  if (values.size() != dims)
+    c.bad("argument '", name, "' has ", values.size(), " elements for ", dims, " dims");
+  return values;
+}
+
+/// The windows of a pool over the last dims of a tensor.
+struct Windows {
+  size_t dims;
+  Dims kernel, stride, padding, dilation;
+  Dims sizes;  ///< of the tensor
+  Dims count;  ///< of windows
+  Dims high;   ///< padding that the last windows need
+};
+
+Windows read_windows(Context& c, size_t dims, const Dims& in, const Dims& out) {
+  Windows w;
+  w.dims = dims;
+  w.kernel = for_each_dim(c, "kernel_size", dims, {});
+  w.stride = for_each_dim(c, "stride", dims, w.kernel);
+  w.padding = for_each_dim(c, "padding", dims, Dims(dims, 0));
+  w.dilation = for_each_dim(c, "dilation", dims, Dims(dims, 1));
+  c.flag("ceil_mode", false);  // the sizes of the result have it
+  w.sizes.assign(in.end() - static_cast<ptrdiff_t>(dims), in.end());
+  w.count.assign(out.end() - static_cast<ptrdiff_t>(dims), out.end());
+  for (size_t k = 0; k < dims; ++k)
+    w.high.push_back(std::max<int64_t>(0, (w.count[k] - 1) * w.stride[k] + (w.kernel[k] - 1) * w.dilation[k] +
+                                              1 - w.sizes[k] - w.padding[k]));
+  return w;
+}
+
+/// With a batch dim and a dim of channels before the pooled ones.
+Value batched(Context& c, Value x, size_t dims) {
+  Dims shape = x.dims();
+  while (shape.size() < dims + 2) shape.insert(shape.begin(), 1);
+  return reshape_to(c, x, shape);
+}
+
+/// For each window and each of its elements the element's number among those of the tensor's pooled dims,
+/// i64, and whether it lies inside: [windows..., elements of a window].
+struct Elements {
+  Value numbers, inside;
+  Dims shape;
+};
+Elements elements_of(Context& c, const Windows& w) {
+  Elements e;
+  e.shape = w.count;
+  e.shape.push_back(product(w.kernel));
+  Value in_window = counting(c, i64, e.shape, w.dims);
+  for (size_t k = w.dims; k-- > 0;) {
+    // The innermost dim varies fastest within a window.
+    const Value step = binary(c, "mod", in_window, static_cast<double>(w.kernel[k]));
+    in_window = binary(c, "div", in_window, static_cast<double>(w.kernel[k]));
+    Value at = binary(c, "mul", counting(c, i64, e.shape, k), static_cast<double>(w.stride[k]));
+    at = binary(c, "add", binary(c, "add", at, static_cast<double>(-w.padding[k])),
+                binary(c, "mul", step, static_cast<double>(w.dilation[k])));
+    const Value here = binary(c, "logical_and", binary(c, "ge", at, 0),
+                              binary(c, "lt", at, static_cast<double>(w.sizes[k])));
+    e.inside = e.inside ? binary(c, "logical_and", e.inside, here) : here;
+    int64_t inner = 1;
+    for (size_t j = k + 1; j < w.dims; ++j) inner *= w.sizes[j];
+    const Value part = binary(c, "mul", at, static_cast<double>(inner));
+    e.numbers = e.numbers ? binary(c, "add", e.numbers, part) : part;
+  }
+  e.numbers = select(c, e.inside, e.numbers, number_like(c, e.numbers, 0));
+  return e;
+}
+
+void max_pool(Context& c) {
+  const size_t dims = c.entry.target.find("3d") != std::string_view::npos ? 3 : 2;
+  const Value x = batched(c, c.tensor("self"), dims);
+  const auto w = read_windows(c, dims, x.dims(), c.result(0).dims);
+  const Value y = c.make("max_pool", {x}, attr("kernel", w.kernel), attr("strides", w.stride),
+                         attr("pads_low", w.padding), attr("pads_high", w.high),
+                         attr("dilations", w.dilation), attr("sizes", w.count));
+  c.give(0, reshape_to(c, y, c.result(0).dims));
+  if (!c.wants(1)) return;
+  const auto e = elements_of(c, w);
+  const int64_t n = x.dims()[0], channels = x.dims()[1];
+  Dims gathered = {n, channels};
+  gathered.insert(gathered.end(), e.shape.begin(), e.shape.end());
+  const Value flat = reshape_to(c, x, {n, channels, product(w.sizes)});
+  Value in_windows = c.make("gather", {flat, e.numbers}, attr("axis", 2));
+  const bool floats = is_float(x.dtype());
+  const Value least = floats ? number_like(c, x, -std::numeric_limits<double>::infinity())
+                             : number_like(c, x, std::numeric_limits<int32_t>::min());
+  in_windows = select(c, e.inside, in_windows, least);
+  const Value chosen =
+      c.make("argmax", {in_windows}, attr("axis", static_cast<int64_t>(dims + 2)), attr("keepdims", true));
+  Dims of_all = gathered;
+  of_all[0] = of_all[1] = 1;
+  const Value numbers = expand_to(c, reshape_to(c, e.numbers, of_all), gathered);
+  const Value found =
+      c.make("gather_elements", {numbers, chosen}, attr("axis", static_cast<int64_t>(dims + 2)));
+  c.give(1, reshape_to(c, found, c.result(1).dims));
+}
+
+/// Adds each element of the gradient to the element that was the greatest of its window.
+void max_pool_backward(Context& c) {
+  const size_t dims = c.entry.target.find("3d") != std::string_view::npos ? 3 : 2;
+  for (const auto* name : {"kernel_size", "stride", "padding", "dilation", "ceil_mode"}) c.argument(name);
+  const Value g = batched(c, c.tensor("grad_output"), dims), indices = batched(c, c.tensor("indices"), dims);
+  const Value x = batched(c, c.tensor("self"), dims);
+  const auto flat = [&](const Dims& d) { return Dims{d[0], d[1], product(Dims(d.begin() + 2, d.end()))}; };
+  const DType wide = accumulated(g.dtype());
+  const Value zeros = full(c, {wide, flat(x.dims())}, 0);
+  const Value sums = c.make(
+      "scatter_elements",
+      {zeros, reshape_to(c, indices, flat(g.dims())), reshape_to(c, cast_to(c, g, wide), flat(g.dims()))},
+      attr("axis", 2), attr("reduction", "add"));
+  c.give(reshape_to(c, cast_to(c, sums, g.dtype()), c.result().dims));
+}
+
+/// The matrix [windows, size] of a dim's averages: element (o, i) is the number of times that window o has
+/// element i.
+Value membership(Context& c, DType dtype, const Windows& w, size_t k) {
+  const Dims shape = {w.count[k], w.sizes[k]};
+  const Value first =
+      binary(c, "add", binary(c, "mul", counting(c, i64, shape, 0), static_cast<double>(w.stride[k])),
+             static_cast<double>(-w.padding[k]));
+  const Value off = binary(c, "sub", counting(c, i64, shape, 1), first);
+  const Value in = binary(c, "logical_and", binary(c, "ge", off, 0),
+                          binary(c, "lt", off, static_cast<double>(w.kernel[k])));
+  return cast_to(c, in, dtype);
+}
+
+/// By how much the sum of each window of dim k is divided: the elements inside, or also those of the padding.
+std::vector<double> window_sizes(const Windows& w, size_t k, bool with_padding) {
+  std::vector<double> sizes;
+  for (int64_t o = 0; o < w.count[k]; ++o) {
+    const int64_t first = o * w.stride[k] - w.padding[k];
+    // Windows of ceil_mode may begin inside and end behind the padding; what is behind counts never.
+    const int64_t end = std::min(first + w.kernel[k], w.sizes[k] + (with_padding ? w.padding[k] : 0));
+    sizes.push_back(static_cast<double>(end - (with_padding ? first : std::max<int64_t>(first, 0))));
+  }
+  return sizes;
+}
+
+/// One over the number of elements of each window: [windows...].
+Value inverse_sizes(Context& c, DType dtype, const Windows& w, bool with_padding) {
+  if (c.has("divisor_override"))
+    return c.graph.scalar(dtype, 1.0 / static_cast<double>(c.integer("divisor_override")));
+  Value all;
+  for (size_t k = 0; k < w.dims; ++k) {
+    const auto sizes = window_sizes(w, k, with_padding);
+    Value along_dim = c.graph.literal({f64, {w.count[k]}}, sizes.data());
+    along_dim = along(c, along_dim, k, w.dims);
+    all = all ? binary(c, "mul", all, along_dim) : along_dim;
+  }
+  return cast_to(c, unary(c, "reciprocal", all), dtype);
+}
+
+size_t pooled_dims(Context& c) {
+  return c.entry.target.find("1d") != std::string_view::npos   ? 1
+         : c.entry.target.find("3d") != std::string_view::npos ? 3
+                                                               : 2;
+}
+
+void avg_pool(Context& c) {
+  const size_t dims = pooled_dims(c);
+  const Value x = batched(c, c.tensor("self"), dims);
+  const auto w = read_windows(c, dims, x.dims(), c.result().dims);
+  const bool with_padding = c.flag("count_include_pad", true);
+  bool regular = !c.has("divisor_override");
+  // Windows that end behind the padding have other divisors than the operator's.
+  for (size_t k = 0; k < dims; ++k) regular = regular && w.high[k] <= w.padding[k];
+  if (regular) {
+    const Value y = c.make("avg_pool", {x}, attr("kernel", w.kernel), attr("strides", w.stride),
+                           attr("pads_low", w.padding), attr("pads_high", w.padding),
+                           attr("count_include_pad", with_padding), attr("sizes", w.count));
+    return c.give(reshape_to(c, y, c.result().dims));
+  }
+  const DType wide = accumulated(x.dtype());
+  Value y = cast_to(c, x, wide);
+  for (size_t k = 0; k < dims; ++k) {
+    const size_t last = y.rank() - 1, at = 2 + k;
+    y = swap_dims(c, y, at, last);
+    y = c.make("matmul", {y, swap_dims(c, membership(c, wide, w, k), 0, 1)});
+    y = swap_dims(c, y, at, last);
+  }
+  y = binary(c, "mul", y, inverse_sizes(c, wide, w, with_padding));
+  c.give(reshape_to(c, cast_to(c, y, x.dtype()), c.result().dims));
+}
+
+/// Each dim's windows are a matrix; its transpose takes the gradient back.
+void avg_pool_backward(Context& c) {
+  const size_t dims = pooled_dims(c);
+  const Value g = batched(c, c.tensor("grad_output"), dims), x = batched(c, c.tensor("self"), dims);
+  const auto w = read_windows(c, dims, x.dims(), g.dims());
+  const DType wide = accumulated(g.dtype());
+  Value d =
+      binary(c, "mul", cast_to(c, g, wide), inverse_sizes(c, wide, w, c.flag("count_include_pad", true)));
+  bool apart = true;  // windows that do not overlap and cover everything
+  for (size_t k = 0; k < dims; ++k)
+    apart =
+        apart && w.stride[k] == w.kernel[k] && w.padding[k] == 0 && w.count[k] * w.kernel[k] == w.sizes[k];
+  if (apart) {
+    Dims split = {d.dims()[0], d.dims()[1]}, whole = split;
+    for (size_t k = 0; k < dims; ++k) {
+      split.insert(split.end(), {w.count[k], 1});
+      whole.insert(whole.end(), {w.count[k], w.kernel[k]});
+    }
+    d = expand_to(c, reshape_to(c, d, split), whole);
+    return c.give(reshape_to(c, cast_to(c, d, g.dtype()), c.result().dims));
+  }
+  for (size_t k = 0; k < dims; ++k) {
+    const size_t last = d.rank() - 1, at = 2 + k;
+    d = swap_dims(c, d, at, last);
+    d = c.make("matmul", {d, membership(c, wide, w, k)});
+    d = swap_dims(c, d, at, last);
+  }
+  c.give(reshape_to(c, cast_to(c, d, g.dtype()), c.result().dims));
+}
+
+/// The matrix [out, in] of adaptive averages of one dim: window o covers [o * in / out, ceil((o + 1) * in /
+/// out)).
+Value adaptive_matrix(Context& c, DType dtype, int64_t in, int64_t out) {
+  std::vector<double> weights(static_cast<size_t>(in * out), 0);
+  for (int64_t o = 0; o < out; ++o) {
+    const int64_t first = o * in / out, end = ((o + 1) * in + out - 1) / out;
+    for (int64_t i = first; i < end; ++i)
+      weights[static_cast<size_t>(o * in + i)] = 1.0 / static_cast<double>(end - first);
+  }
+  return cast_to(c, c.graph.literal({f64, {out, in}}, weights.data()), dtype);
+}
+
+void adaptive_avg_pool(Context& c) {
+  const size_t dims = pooled_dims(c);
+  const Value x = c.tensor("self");
+  c.argument("output_size");
+  const Dims in = x.dims(), out = c.result().dims;
+  const size_t first = in.size() - dims;
+  bool even = true;
+  Dims kernel;
+  for (size_t k = first; k < in.size(); ++k) {
+    even = even && out[k] != 0 && in[k] % out[k] == 0;
+    kernel.push_back(out[k] ? in[k] / out[k] : 1);
+  }
+  if (even && product(kernel) == product(Dims(in.begin() + static_cast<ptrdiff_t>(first), in.end()))) {
+    Dims axes = dim_range(first, in.size());
+    const DType dtype = x.dtype();
+    return c.give(cast_to(c, reduce_over(c, "reduce_mean", cast_to(c, x, accumulated(dtype)), axes), dtype));
+  }
+  if (even) {
+    const Value y =
+        c.make("avg_pool", {batched(c, x, dims)}, attr("kernel", kernel), attr("strides", kernel));
+    return c.give(reshape_to(c, y, out));
+  }
+  const DType wide = accumulated(x.dtype());
+  Value y = cast_to(c, x, wide);
+  for (size_t k = first; k < in.size(); ++k) {
+    y = swap_dims(c, y, k, in.size() - 1);
+    y = c.make("matmul", {y, swap_dims(c, adaptive_matrix(c, wide, in[k], out[k]), 0, 1)});
+    y = swap_dims(c, y, k, in.size() - 1);
+  }
+  c.give(cast_to(c, y, x.dtype()));
+}
+
+void adaptive_avg_pool_backward(Context& c) {
+  const size_t dims = pooled_dims(c);
+  const Value g = c.tensor("grad_output"), x = c.tensor("self");
+  const Dims in = x.dims(), out = g.dims();
+  const DType wide = accumulated(g.dtype());
+  Value d = cast_to(c, g, wide);
+  double count = 1;
+  bool single = true;
+  for (size_t k = in.size() - dims; k < in.size(); ++k)
+    single = single && out[k] == 1, count *= static_cast<double>(in[k]);
+  if (single) return c.give(cast_to(c, expand_to(c, binary(c, "div", d, count), in), g.dtype()));
+  for (size_t k = in.size() - dims; k < in.size(); ++k) {
+    d = swap_dims(c, d, k, in.size() - 1);
+    d = c.make("matmul", {d, adaptive_matrix(c, wide, in[k], out[k])});
+    d = swap_dims(c, d, k, in.size() - 1);
+  }
+  c.give(cast_to(c, d, g.dtype()));
+}
+
+constexpr const char* max_windows = "self kernel_size stride padding dilation ceil_mode";
+constexpr const char* avg_windows =
+    "self kernel_size stride padding ceil_mode count_include_pad divisor_override";
+constexpr const char* avg_gradients =
+    "grad_output self kernel_size stride padding ceil_mode count_include_pad divisor_override";
+
+constexpr OpEntry entries[] = {
+    {"aten.max_pool2d_with_indices.default", max_windows, max_pool},
+    {"aten.max_pool3d_with_indices.default", max_windows, max_pool},
+    {"aten.max_pool2d_with_indices_backward.default",
+     "grad_output self kernel_size stride padding dilation ceil_mode indices", max_pool_backward},
+    {"aten.max_pool3d_with_indices_backward.default",
+     "grad_output self kernel_size stride padding dilation ceil_mode indices", max_pool_backward},
+    {"aten.avg_pool1d.default", avg_windows, avg_pool},
+    {"aten.avg_pool2d.default", avg_windows, avg_pool},
+    {"aten.avg_pool3d.default", avg_windows, avg_pool},
+    {"aten.avg_pool2d_backward.default", avg_gradients, avg_pool_backward},
+    {"aten.avg_pool3d_backward.default", avg_gradients, avg_pool_backward},
+    {"aten._adaptive_avg_pool2d.default", "self output_size", adaptive_avg_pool},
+    {"aten._adaptive_avg_pool3d.default", "self output_size", adaptive_avg_pool},
+    {"aten._adaptive_avg_pool2d_backward.default", "grad_output self", adaptive_avg_pool_backward},
+    {"aten._adaptive_avg_pool3d_backward.default", "grad_output self", adaptive_avg_pool_backward},
+};
+
+}  // namespace
+
+std::span<const OpEntry> pool_ops() { return entries; }
 
 }  // namespace ferrite::from_torch
