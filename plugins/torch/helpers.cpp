@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "helpers.h"
 
+#include <limits>
 #include <numeric>
+#include <string>
 
 namespace ferrite::from_torch {
 
@@ -85,6 +87,45 @@ Value binary(Context& c, std::string_view op, Value a, double b) {
 Value unary(Context& c, std::string_view op, Value x) { return c.make(op, {x}); }
 Value select(Context& c, Value condition, Value a, Value b) {
   return c.make("where", {cast_to(c, condition, boolean), a, b});
+}
+
+size_t named_dim(Context& c, size_t rank, int64_t otherwise) {
+  return static_cast<size_t>(c.dim(c.integer("dim", otherwise), rank));
+}
+Value gather(Context& c, Value x, Value indices, size_t axis) {
+  return c.make("gather", {x, indices}, attr("axis", static_cast<int64_t>(axis)));
+}
+Value gather_elements(Context& c, Value x, Value indices, size_t axis) {
+  return c.make("gather_elements", {x, indices}, attr("axis", static_cast<int64_t>(axis)));
+}
+std::string reduction_of(std::string_view reduction, DType dtype) {
+  if (dtype == boolean && reduction == "add") return "max";
+  if (dtype == boolean && reduction == "mul") return "min";
+  return std::string(reduction);
+}
+
+Value scatter(Context& c, Value x, size_t axis, Value indices, Value updates, std::string_view reduction) {
+  return c.make("scatter_elements", {x, indices, updates}, attr("axis", static_cast<int64_t>(axis)),
+                attr("reduction", reduction_of(reduction, x.dtype())));
+}
+Value clamped(Context& c, Value index, int64_t low, int64_t high) {
+  const Value least = binary(c, "maximum", index, integer_scalar(c, index.dtype(), low));
+  return binary(c, "minimum", least, integer_scalar(c, index.dtype(), high));
+}
+Value sum_of_last(Context& c, Value x) {
+  return reduce_over(c, "reduce_sum", x, {static_cast<int64_t>(x.rank()) - 1}, false);
+}
+Value extreme_number(Context& c, DType dtype, bool greatest) {
+  if (is_float(dtype)) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return c.graph.scalar(dtype, greatest ? infinity : -infinity);
+  }
+  if (dtype == boolean) return c.graph.scalar(dtype, greatest);
+  const int bits = bits_of(dtype);
+  if (class_of(dtype) == FE_CLASS_UINT)
+    return integer_scalar(c, dtype, !greatest ? 0 : bits == 64 ? -1 : (int64_t{1} << bits) - 1);
+  const int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
+  return integer_scalar(c, dtype, greatest ? most : -most - 1);
 }
 
 Value along(Context& c, Value vector, size_t axis, size_t rank) {

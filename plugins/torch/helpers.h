@@ -32,6 +32,22 @@ Value binary(Context& c, std::string_view op, Value a, double b);  ///< b in a's
 Value unary(Context& c, std::string_view op, Value x);
 Value select(Context& c, Value condition, Value a, Value b);
 
+/// The dim that the argument `dim` names, in [0, rank).
+size_t named_dim(Context& c, size_t rank, int64_t otherwise = 0);
+
+// Reading and writing at computed places, along one dim. Negative indices count from the end.
+Value gather(Context& c, Value x, Value indices, size_t axis);
+Value gather_elements(Context& c, Value x, Value indices, size_t axis);
+/// The name of a reduction for this dtype: the sum of bools is that one holds, their product that all do.
+std::string reduction_of(std::string_view reduction, DType dtype);
+/// `reduction`: "none", "add", "mul", "min", "max". The sum of bools is that one holds, their product that
+/// all do.
+Value scatter(Context& c, Value x, size_t axis, Value indices, Value updates, std::string_view reduction);
+Value clamped(Context& c, Value index, int64_t low, int64_t high);
+Value sum_of_last(Context& c, Value x);  ///< over the last dim, which goes
+/// The least (or greatest) value of a dtype, of rank 0.
+Value extreme_number(Context& c, DType dtype, bool greatest);
+
 /// A vector along dim `axis`, with the shape that broadcasts to `rank` dims.
 Value along(Context& c, Value vector, size_t axis, size_t rank);
 /// 0, 1, ... along dim `axis` of `shape`.

@@ -26,9 +26,11 @@ struct OpEntry {
 std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> contract_ops();
 std::span<const OpEntry> create_ops();
+std::span<const OpEntry> embedding_ops();
 std::span<const OpEntry> foreach_ops();
 std::span<const OpEntry> index_ops();
 std::span<const OpEntry> norm_ops();
+std::span<const OpEntry> part_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> random_ops();
