@@ -28,12 +28,16 @@ Context::Context(Graph& graph, const ProgramNode& node, const OpEntry& entry,
     if (ignorable) name.remove_prefix(1);
     parameters_.push_back({name, nullptr, ignorable});
   }
-  if (node.args.size() > parameters_.size())
+  const bool open = !parameters_.empty() && parameters_.back().name == "*";
+  if (open) parameters_.pop_back();
+  if (node.args.size() > parameters_.size() && !open)
     bad("it has ", node.args.size(), " arguments, and the overload has ", parameters_.size(),
         " parameters; the program may come from a newer PyTorch");
-  for (size_t k = 0; k < node.args.size(); ++k) parameters_[k].argument = &node.args[k];
+  for (size_t k = 0; k < std::min(node.args.size(), parameters_.size()); ++k)
+    parameters_[k].argument = &node.args[k];
   for (const auto& [name, argument] : node.kwargs) {
     const auto found = std::ranges::find(parameters_, name, &Parameter::name);
+    if (found == parameters_.end() && open) continue;
     if (found == parameters_.end())
       bad("the overload has no parameter '", name, "'; the program may come from a newer PyTorch");
     found->argument = &argument;

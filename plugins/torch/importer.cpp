@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "importer.h"
 
+#include <algorithm>
+
 #include "build.h"
 #include "ferrite/counted.hpp"
+#include "format/archive.h"
 #include "format/node_stream.h"
 #include "registry.h"
 
 namespace ferrite::from_torch {
+namespace {
+
+/// A constant whose elements stay in the file.
+Value weight(Graph& graph, const std::string& name, const TensorType& type, const std::string& file,
+             uint64_t offset) {
+  auto args = sized<fe_weight_args>();
+  args.name = to_abi(name);
+  args.type = type.abi();
+  args.file = to_abi(file);
+  args.offset = offset;
+  args.bytes = static_cast<uint64_t>(bytes_of(type.dtype, type.elements()));
+  auto out = sized<fe_handle_out>();
+  call_host(graph.api(), graph.api().weight, args, out);
+  return {&graph, out.handle};
+}
+
+}  // namespace
 
 TorchModel::TorchModel(Program program) : program_(std::move(program)) { check(program_); }
 
@@ -25,6 +45,18 @@ std::vector<Value> TorchModel::add_inputs(Graph& graph, std::span<const TensorTy
   std::vector<Value> inputs;
   for (size_t k = 0; k < input_types.size(); ++k)
     inputs.push_back(graph.input(program_.inputs[k].name, input_types[k]));
+  for (const auto& constant : program_.constants) {
+    // Stored with the slowest dim first; its own order of dims is a transposition of that.
+    Dims stored, back(constant.order.size());
+    for (size_t d = 0; d < constant.order.size(); ++d) {
+      stored.push_back(constant.type.dims[static_cast<size_t>(constant.order[d])]);
+      back[static_cast<size_t>(constant.order[d])] = static_cast<int64_t>(d);
+    }
+    graph.set_origin(constant.name);
+    Value value = weight(graph, constant.name, {constant.type.dtype, stored}, program_.file, constant.offset);
+    if (!std::ranges::is_sorted(back)) value = graph.make("transpose", {value}, {attr("perm", back)});
+    inputs.push_back(value);
+  }
   return inputs;
 }
 
@@ -38,8 +70,9 @@ std::string TorchModel::unsupported(Graph& graph, std::span<const TensorType> in
   return unsupported_nodes(graph, program_, plugins, add_inputs(graph, input_types));
 }
 
-std::unique_ptr<Model> TorchImporter::open(std::string_view, Bytes bytes) {
-  return std::make_unique<TorchModel>(read_node_stream(bytes));
+std::unique_ptr<Model> TorchImporter::open(std::string_view path, Bytes bytes) {
+  return std::make_unique<TorchModel>(path.ends_with(".pt2") ? read_archive(path, bytes)
+                                                             : read_node_stream(bytes));
 }
 
 std::string TorchImporter::coverage() { return coverage_text(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The importer of PyTorch programs: node streams (.aten) from memory or from a file.
+// The importer of PyTorch programs: node streams (.aten), and archives of torch.export (.pt2).
 #pragma once
 
 #include <memory>
@@ -36,9 +36,10 @@ class TorchModel : public Model {
 class TorchImporter : public Importer {
  public:
   std::string id() const override { return "ferrite.torch"; }
-  std::string extensions() const override { return ".aten"; }
+  std::string extensions() const override { return ".aten,.pt2"; }
   std::string format() const override { return "torch"; }
-  /// Errors: FE-I51 for a file that is damaged or of another version.
+  /// Errors: FE-I51 for a file that is damaged or of another version, FE-I53 for an archive with symbolic
+  /// sizes.
   std::unique_ptr<Model> open(std::string_view path, Bytes bytes) override;
   std::string coverage() override;
 };

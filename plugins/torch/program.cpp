@@ -58,7 +58,7 @@ DType dtype_of(std::string_view name) {
 void check(const Program& program) {
   check_names(program.inputs, "input");
   check_names(program.outputs, "output");
-  size_t defined = program.inputs.size();
+  size_t defined = program.inputs.size() + program.constants.size();
   for (const auto& node : program.nodes) {
     for (const auto& argument : node.args) check_defined(argument, defined, node);
     for (const auto& [name, argument] : node.kwargs) check_defined(argument, defined, node);

@@ -14,7 +14,7 @@
 
 namespace ferrite::from_torch {
 
-/// A value of the program, by its number: inputs come first, then the results of each node in order.
+/// A value of the program, by its number: inputs come first, then constants, then the results of each node.
 struct ValueRef {
   size_t number = 0;
   bool operator==(const ValueRef&) const = default;
@@ -49,8 +49,18 @@ struct ProgramPort {
   size_t value = 0;  ///< for outputs
 };
 
+/// A weight, buffer or constant of an archive: a range of its file.
+struct ProgramConstant {
+  std::string name;
+  TensorType type;
+  Dims order;  ///< its dims from the slowest to the fastest in memory
+  uint64_t offset = 0;
+};
+
 struct Program {
+  std::string file;  ///< that the constants are in; empty if there are none
   std::vector<ProgramPort> inputs;
+  std::vector<ProgramConstant> constants;
   std::vector<ProgramNode> nodes;
   std::vector<ProgramPort> outputs;
 };

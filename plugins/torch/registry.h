@@ -13,7 +13,7 @@ class Context;
 
 /// One overload. `parameters` are those of PyTorch's schema, in its order, separated by spaces. A parameter
 /// that says nothing about the values, such as the device or the layout of memory, begins with '~': the
-/// handler need not read it.
+/// handler need not read it. A last parameter "~*" stands for any others of that kind.
 struct OpEntry {
   std::string_view target;      ///< "aten.add.Tensor"
   std::string_view parameters;  ///< "self other alpha"

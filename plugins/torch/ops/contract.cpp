@@ -9,6 +9,14 @@ Value product_of(Context& c, Value a, Value b) { return c.make("matmul", {a, b})
 
 void matmul(Context& c) { c.give(product_of(c, c.tensor("self"), c.tensor("mat2"))); }
 
+/// Of any ranks: vectors are rows or columns.
+void any_matmul(Context& c) {
+  Value a = c.tensor("self"), b = c.tensor("other");
+  if (a.rank() == 1) a = reshape_to(c, a, {1, a.dims()[0]});
+  if (b.rank() == 1) b = reshape_to(c, b, {b.dims()[0], 1});
+  c.give(reshape_to(c, product_of(c, a, b), c.result().dims));
+}
+
 void matrix_vector(Context& c) {
   const Value a = c.tensor("self"), v = c.tensor("vec");
   const Value column = reshape_to(c, v, {v.dims()[0], 1});
@@ -189,6 +197,7 @@ constexpr const char* plain_parameters = "input weight bias stride padding dilat
 constexpr OpEntry entries[] = {
     {"aten.mm.default", "self mat2", matmul},
     {"aten.bmm.default", "self mat2", matmul},
+    {"aten.matmul.default", "self other", any_matmul},
     {"aten.mv.default", "self vec", matrix_vector},
     {"aten.dot.default", "self tensor", dot},
     {"aten.vdot.default", "self tensor", dot},
@@ -198,10 +207,6 @@ constexpr OpEntry entries[] = {
     {"aten.addmv.default", "self mat vec beta alpha", addmv},
     {"aten.linear.default", "input weight bias", linear},
     {"aten.convolution.default", convolution_parameters, convolution},
-    {"aten._convolution.default",
-     "input weight bias stride padding dilation transposed output_padding groups ~benchmark ~deterministic "
-     "~cudnn_enabled ~allow_tf32",
-     convolution},
     {"aten.conv1d.default", plain_parameters, convolution},
     {"aten.conv2d.default", plain_parameters, convolution},
     {"aten.conv3d.default", plain_parameters, convolution},

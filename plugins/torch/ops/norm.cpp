@@ -243,6 +243,7 @@ void rms_norm(Context& c) {
 
 constexpr OpEntry entries[] = {
     {"aten.native_layer_norm.default", "input normalized_shape weight bias eps", layer_norm},
+    {"aten.layer_norm.default", "input normalized_shape weight bias eps ~*", layer_norm},
     {"aten.native_layer_norm_backward.default",
      "grad_out input normalized_shape mean rstd weight bias output_mask", layer_norm_backward},
     {"aten.native_group_norm.default", "input weight bias N C HxW group eps", group_norm},
@@ -255,6 +256,8 @@ constexpr OpEntry entries[] = {
     {"aten._native_batch_norm_legit_functional.default",
      "input weight bias running_mean running_var training momentum eps", batch_norm},
     {"aten._native_batch_norm_legit.no_stats", "input weight bias training momentum eps", batch_norm},
+    {"aten.batch_norm.default", "input weight bias running_mean running_var training momentum eps ~*",
+     batch_norm},
     {"aten.native_batch_norm_backward.default",
      "grad_out input weight running_mean running_var save_mean save_invstd train eps output_mask",
      batch_norm_backward},

@@ -297,6 +297,8 @@ constexpr const char* avg_gradients =
 
 constexpr OpEntry entries[] = {
     {"aten.max_pool2d_with_indices.default", max_windows, max_pool},
+    {"aten.max_pool2d.default", max_windows, max_pool},
+    {"aten.max_pool3d.default", max_windows, max_pool},
     {"aten.max_pool3d_with_indices.default", max_windows, max_pool},
     {"aten.max_pool2d_with_indices_backward.default",
      "grad_output self kernel_size stride padding dilation ceil_mode indices", max_pool_backward},
@@ -307,6 +309,8 @@ constexpr OpEntry entries[] = {
     {"aten.avg_pool3d.default", avg_windows, avg_pool},
     {"aten.avg_pool2d_backward.default", avg_gradients, avg_pool_backward},
     {"aten.avg_pool3d_backward.default", avg_gradients, avg_pool_backward},
+    {"aten.adaptive_avg_pool2d.default", "self output_size", adaptive_avg_pool},
+    {"aten.adaptive_avg_pool3d.default", "self output_size", adaptive_avg_pool},
     {"aten._adaptive_avg_pool2d.default", "self output_size", adaptive_avg_pool},
     {"aten._adaptive_avg_pool3d.default", "self output_size", adaptive_avg_pool},
     {"aten._adaptive_avg_pool2d_backward.default", "grad_output self", adaptive_avg_pool_backward},

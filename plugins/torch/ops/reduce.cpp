@@ -162,6 +162,7 @@ void log_sum_exp(Context& c) {
 
 void softmax(Context& c) {
   c.flag("half_to_float", false);
+  c.argument("dtype");
   const Value x = c.operand("self", c.result().dtype);
   const int64_t axis = c.dim(c.integer("dim"), x.rank());
   if (x.rank() == 0)
@@ -303,6 +304,8 @@ constexpr OpEntry entries[] = {
     {"aten.logsumexp.default", named, log_sum_exp},
     {"aten._softmax.default", "self dim half_to_float", softmax, "softmax"},
     {"aten._log_softmax.default", "self dim half_to_float", softmax, "log_softmax"},
+    {"aten.softmax.int", "self dim dtype", softmax, "softmax"},
+    {"aten.log_softmax.int", "self dim dtype", softmax, "log_softmax"},
     {"aten._softmax_backward_data.default", "grad_output output dim input_dtype", softmax_backward},
     {"aten._log_softmax_backward_data.default", "grad_output output dim input_dtype", softmax_backward},
     {"aten.mse_loss.default", "self target reduction", mse_loss},

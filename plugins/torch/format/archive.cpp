@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "format/archive.h"
+
+#include <minizip/unzip.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include <nlohmann/json.hpp>
+
+#include "ferrite/error.hpp"
+
+namespace ferrite::from_torch {
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void damaged(const std::string& what) {
+  fail("FE-I51", "the archive is damaged: ", what, "; save it again with torch.export.save");
+}
+[[noreturn]] void unsupported(const std::string& what) { throw Failure(FE_EUNSUPPORTED, "FE-I53", what); }
+
+// ---- the zip file, in memory
+
+/// A position in bytes, as minizip's callbacks take it.
+struct Cursor {
+  Bytes bytes;
+  uint64_t at = 0;
+};
+
+zlib_filefunc64_def memory_functions(Cursor* cursor) {
+  zlib_filefunc64_def functions{};
+  functions.opaque = cursor;
+  functions.zopen64_file = [](void* opaque, const void*, int) -> void* {
+    static_cast<Cursor*>(opaque)->at = 0;
+    return opaque;
+  };
+  functions.zread_file = [](void*, void* stream, void* to, uLong count) -> uLong {
+    auto& c = *static_cast<Cursor*>(stream);
+    const uint64_t given =
+        std::min<uint64_t>(count, c.bytes.size() - std::min<uint64_t>(c.at, c.bytes.size()));
+    if (given) std::memcpy(to, c.bytes.data() + c.at, given);
+    c.at += given;
+    return given;
+  };
+  functions.ztell64_file = [](void*, void* stream) -> ZPOS64_T { return static_cast<Cursor*>(stream)->at; };
+  functions.zseek64_file = [](void*, void* stream, ZPOS64_T offset, int origin) -> long {
+    auto& c = *static_cast<Cursor*>(stream);
+    const uint64_t base = origin == SEEK_SET ? 0 : origin == SEEK_CUR ? c.at : c.bytes.size();
+    if (base + offset > c.bytes.size()) return -1;
+    c.at = base + offset;
+    return 0;
+  };
+  functions.zclose_file = [](void*, void*) -> int { return 0; };
+  functions.zerror_file = [](void*, void*) -> int { return 0; };
+  return functions;
+}
+
+struct Range {
+  uint64_t offset = 0, bytes = 0;
+};
+
+/// The files of the archive, without its first folder, as ranges of its bytes.
+std::map<std::string, Range> files_of(Bytes bytes) {
+  Cursor cursor{bytes, 0};
+  auto functions = memory_functions(&cursor);
+  const std::unique_ptr<void, int (*)(void*)> archive(unzOpen2_64("", &functions), unzClose);
+  if (!archive)
+    fail("FE-I51",
+         "the file is no archive of torch.export: it is no zip file; save it with torch.export.save");
+  std::map<std::string, Range> files;
+  for (int status = unzGoToFirstFile(archive.get()); status != UNZ_END_OF_LIST_OF_FILE;
+       status = unzGoToNextFile(archive.get())) {
+    unz_file_info64 info;
+    char name[1024];
+    if (status != UNZ_OK ||
+        unzGetCurrentFileInfo64(archive.get(), &info, name, sizeof name, nullptr, 0, nullptr, 0) != UNZ_OK)
+      damaged("its list of files cannot be read");
+    if (info.size_filename >= sizeof name) damaged("the name of a file is too long");
+    if (info.compression_method != 0 || unzOpenCurrentFile(archive.get()) != UNZ_OK)
+      damaged("file '" + std::string(name) + "' is compressed or cannot be opened");
+    const uint64_t offset = unzGetCurrentFileZStreamPos64(archive.get());
+    unzCloseCurrentFile(archive.get());
+    if (offset > bytes.size() || info.uncompressed_size > bytes.size() - offset)
+      damaged("file '" + std::string(name) + "' lies outside the archive");
+    std::string_view inner(name);
+    if (const auto slash = inner.find('/'); slash != std::string_view::npos) inner.remove_prefix(slash + 1);
+    files[std::string(inner)] = {offset, info.uncompressed_size};
+  }
+  return files;
+}
+
+// ---- the program
+
+const Json& member(const Json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  if (!object.is_object() || found == object.end()) damaged(std::string("'") + name + "' is missing");
+  return *found;
+}
+std::string text(const Json& value) {
+  if (!value.is_string()) damaged("a name is no string");
+  return value.get<std::string>();
+}
+int64_t integer(const Json& value) {
+  if (!value.is_number_integer()) damaged("a number is no integer");
+  return value.get<int64_t>();
+}
+/// The name and the value of a union's only member.
+std::pair<std::string, const Json*> only_member(const Json& object) {
+  if (!object.is_object() || object.size() != 1) damaged("a union has not one member");
+  const auto item = object.begin();
+  return {item.key(), &item.value()};
+}
+
+DType dtype_from(const Json& number) {
+  switch (integer(number)) {
+    case 1: return u8;
+    case 2: return i8;
+    case 3: return i16;
+    case 4: return i32;
+    case 5: return i64;
+    case 6: return f16;
+    case 7: return f32;
+    case 8: return f64;
+    case 12: return boolean;
+    case 13: return bf16;
+    case 28: return u16;
+    case 29: return f8e4m3;
+    case 30: return f8e5m2;
+    case 31: return f8e4m3fnuz;
+    case 32: return f8e5m2fnuz;
+    case 34: return u32;
+    case 35: return u64;
+    default:
+      throw Failure(FE_EUNSUPPORTED, "FE-I19",
+                    "dtype " + std::to_string(integer(number)) +
+                        " of torch.export is not supported; convert the tensor");
+  }
+}
+
+/// A size or stride. Symbolic ones are refused.
+int64_t fixed(const Json& size) {
+  const auto [kind, value] = only_member(size);
+  if (kind == "as_expr")
+    unsupported("the program has symbolic sizes; export it without dynamic_shapes, once for each size");
+  return integer(*value);
+}
+Dims fixed_all(const Json& sizes) {
+  if (!sizes.is_array()) damaged("sizes are no list");
+  Dims dims;
+  for (const auto& size : sizes) dims.push_back(fixed(size));
+  return dims;
+}
+
+TensorType type_from(const Json& meta) {
+  TensorType type{dtype_from(member(meta, "dtype")), fixed_all(member(meta, "sizes"))};
+  if (std::ranges::any_of(type.dims, [](int64_t dim) { return dim < 0; })) damaged("a size is negative");
+  return type;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view path, Bytes bytes) : bytes_(bytes), files_(files_of(bytes)) {
+    program_.file = std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string();
+  }
+
+  Program read() {
+    const Json model = json("models/model.json");
+    if (const int64_t major = integer(member(member(model, "schema_version"), "major")); major != 8)
+      fail("FE-I51", "the archive has version ", major,
+           " of torch.export's format, and version 8 is supported; save it with PyTorch 2.5 or newer");
+    const auto& module = member(model, "graph_module");
+    const auto& graph = member(module, "graph");
+    for (const auto& [name, meta] : member(graph, "tensor_values").items()) metas_[name] = &meta;
+    read_inputs(member(member(module, "signature"), "input_specs"));
+    for (const auto& node : member(graph, "nodes")) read_node(node);
+    read_outputs(member(member(module, "signature"), "output_specs"));
+    return std::move(program_);
+  }
+
+ private:
+  std::string_view contents(const Range& range) const {
+    return {reinterpret_cast<const char*>(bytes_.data()) + range.offset, range.bytes};
+  }
+  Json json(const std::string& name) const {
+    const auto found = files_.find(name);
+    if (found == files_.end()) damaged("it has no file " + name);
+    Json parsed = Json::parse(contents(found->second), nullptr, false);
+    if (parsed.is_discarded()) damaged(name + " is no JSON");
+    return parsed;
+  }
+
+  TensorType type_of(const std::string& name) const {
+    const auto found = metas_.find(name);
+    if (found == metas_.end()) damaged("value '" + name + "' has no type");
+    return type_from(*found->second);
+  }
+  size_t define(const std::string& name) {
+    if (!numbers_.emplace(name, values_).second) damaged("value '" + name + "' is defined twice");
+    return values_++;
+  }
+
+  void read_inputs(const Json& specs) {
+    struct Stored {
+      std::string value, name;
+      bool constant;
+    };
+    std::vector<Stored> stored;
+    for (const auto& spec : specs) {
+      const auto [kind, value] = only_member(spec);
+      if (kind == "user_input") {
+        const auto [form, argument] = only_member(member(*value, "arg"));
+        if (form != "as_tensor")
+          unsupported("an input of the program is no tensor (" + form + "); export it with tensors only");
+        const auto name = text(member(*argument, "name"));
+        program_.inputs.push_back({name, type_of(name)});
+        define(name);
+      } else if (kind == "parameter") {
+        stored.push_back(
+            {text(member(member(*value, "arg"), "name")), text(member(*value, "parameter_name")), false});
+      } else if (kind == "buffer") {
+        const auto& persistent = member(*value, "persistent");
+        stored.push_back({text(member(member(*value, "arg"), "name")), text(member(*value, "buffer_name")),
+                          persistent == false});
+      } else if (kind == "tensor_constant") {
+        stored.push_back({text(member(member(*value, "arg"), "name")),
+                          text(member(*value, "tensor_constant_name")), true});
+      } else {
+        unsupported("an input of the program is of the kind '" + kind + "'");
+      }
+    }
+    for (const auto& one : stored) add_constant(one.value, one.name, one.constant);
+  }
+
+  void add_constant(const std::string& value, const std::string& name, bool constant) {
+    if (configs_.empty()) {
+      configs_.push_back(json("data/weights/model_weights_config.json"));
+      configs_.push_back(json("data/constants/model_constants_config.json"));
+    }
+    const auto& entries = member(configs_[constant], "config");
+    const auto& entry = member(entries, name.c_str());
+    if (member(entry, "use_pickle") != false)
+      unsupported("constant '" + name + "' is pickled; save the program with tensors of plain strides");
+    const auto found = files_.find(std::string(constant ? "data/constants/" : "data/weights/") +
+                                   text(member(entry, "path_name")));
+    if (found == files_.end()) damaged("the bytes of '" + name + "' are missing");
+    const auto& meta = member(entry, "tensor_meta");
+    ProgramConstant made{name, type_from(meta), {}, found->second.offset};
+    const Dims strides = fixed_all(member(meta, "strides"));
+    if (strides.size() != made.type.rank())
+      damaged("constant '" + name + "' has another number of strides than of dims");
+    made.order.resize(strides.size());
+    std::iota(made.order.begin(), made.order.end(), 0);
+    std::ranges::stable_sort(made.order, std::greater<>(),
+                             [&](int64_t d) { return strides[static_cast<size_t>(d)]; });
+    int64_t expected = 1;
+    for (size_t k = made.order.size(); k-- > 0;) {
+      const auto d = static_cast<size_t>(made.order[k]);
+      if (made.type.dims[d] != 1 && strides[d] != expected)
+        unsupported("constant '" + name + "' is not dense in memory");
+      expected *= made.type.dims[d];
+    }
+    if (expected < 0 || static_cast<uint64_t>(bytes_of(made.type.dtype, expected)) > found->second.bytes)
+      damaged("the bytes of '" + name + "' are too few");
+    program_.constants.push_back(std::move(made));
+    define(value);
+  }
+
+  size_t number(const std::string& name) const {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) damaged("value '" + name + "' is used and never defined");
+    return found->second;
+  }
+  Argument tensor(const Json& value) const { return {ValueRef{number(text(member(value, "name")))}}; }
+  Argument optional_tensor(const Json& value) const {
+    const auto [kind, inner] = only_member(value);
+    return kind == "as_none" ? Argument() : tensor(*inner);
+  }
+  Argument float_from(const Json& value) const {
+    if (value.is_number()) return {value.get<double>()};
+    if (value == "Infinity") return {std::numeric_limits<double>::infinity()};
+    if (value == "-Infinity") return {-std::numeric_limits<double>::infinity()};
+    if (value == "NaN") return {std::numeric_limits<double>::quiet_NaN()};
+    damaged("a float is no number");
+  }
+  template <class Read>
+  Argument list(const Json& values, Read&& read) const {
+    if (!values.is_array()) damaged("a list of arguments is no list");
+    Argument::List made;
+    for (const auto& value : values) made.push_back(read(value));
+    return {std::move(made)};
+  }
+
+  Argument argument(const Json& json) const {
+    const auto [kind, value] = only_member(json);
+    const auto int_from = [](const Json& v) -> Argument { return {integer(v)}; };
+    const auto bool_from = [](const Json& v) -> Argument {
+      if (!v.is_boolean()) damaged("a bool is no bool");
+      return {v.get<bool>()};
+    };
+    const auto size_from = [](const Json& v) -> Argument {
+      const auto [form, size] = only_member(v);
+      if (form != "as_int") unsupported("the program has symbolic sizes; export it without dynamic_shapes");
+      return {integer(*size)};
+    };
+    if (kind == "as_none") return {};
+    if (kind == "as_tensor") return tensor(*value);
+    if (kind == "as_optional_tensor") return optional_tensor(*value);
+    if (kind == "as_tensors") return list(*value, [&](const Json& v) { return tensor(v); });
+    if (kind == "as_optional_tensors") return list(*value, [&](const Json& v) { return optional_tensor(v); });
+    if (kind == "as_int") return int_from(*value);
+    if (kind == "as_ints") return list(*value, int_from);
+    if (kind == "as_float") return float_from(*value);
+    if (kind == "as_floats") return list(*value, [&](const Json& v) { return float_from(v); });
+    if (kind == "as_bool") return bool_from(*value);
+    if (kind == "as_bools") return list(*value, bool_from);
+    if (kind == "as_sym_int") return size_from(*value);
+    if (kind == "as_sym_ints") return list(*value, size_from);
+    if (kind == "as_string") return {text(*value)};
+    if (kind == "as_scalar_type") return {dtype_from(*value)};
+    // Where and how a tensor lies in memory says nothing about its values.
+    if (kind == "as_device" || kind == "as_layout" || kind == "as_memory_format") return {kind};
+    unsupported("an argument of the kind '" + kind + "'");
+  }
+
+  void read_node(const Json& json) {
+    ProgramNode node;
+    node.target = text(member(json, "target"));
+    constexpr std::string_view prefix = "torch.ops.";
+    if (!node.target.starts_with(prefix))
+      unsupported("a call of '" + node.target + "', which is no overload of an operator");
+    node.target.erase(0, prefix.size());
+    // All arguments have their parameters' names.
+    for (const auto& input : member(json, "inputs"))
+      node.kwargs.emplace_back(text(member(input, "name")), argument(member(input, "arg")));
+    std::vector<std::string> names;
+    for (const auto& output : member(json, "outputs")) {
+      const auto [kind, value] = only_member(output);
+      if (kind == "as_tensor") {
+        names.push_back(text(member(*value, "name")));
+      } else if (kind == "as_tensors") {
+        for (const auto& one : *value) names.push_back(text(member(one, "name")));
+      } else if (kind == "as_none") {
+        names.emplace_back();
+      } else {
+        unsupported("node " + node.target + " has a result of the kind '" + kind + "'");
+      }
+    }
+    for (const auto& name : names) {
+      node.results.push_back(name.empty() ? ResultType() : ResultType(type_of(name)));
+      if (name.empty())
+        ++values_;
+      else
+        define(name);
+    }
+    node.name = names.empty() ? node.target : names[0];
+    if (const auto meta = json.find("metadata"); meta != json.end() && meta->is_object())
+      if (const auto trace = meta->find("stack_trace"); trace != meta->end() && trace->is_string())
+        node.place = place_in(trace->get<std::string>());
+    program_.nodes.push_back(std::move(node));
+  }
+
+  /// "model.py:12" from the last entry of a Python trace.
+  static std::string place_in(const std::string& trace) {
+    const auto begin = trace.rfind("File \"");
+    if (begin == std::string::npos) return {};
+    const auto end = trace.find('"', begin + 6), line = trace.find("line ", begin);
+    if (end == std::string::npos || line == std::string::npos) return {};
+    const auto stop = trace.find_first_not_of("0123456789", line + 5);
+    return trace.substr(begin + 6, end - begin - 6) + ":" + trace.substr(line + 5, stop - line - 5);
+  }
+
+  void read_outputs(const Json& specs) {
+    std::set<std::string> names;
+    for (const auto& spec : specs) {
+      const auto [kind, value] = only_member(spec);
+      // Changes of buffers are for training loops; a program here has no state.
+      if (kind == "buffer_mutation") continue;
+      if (kind != "user_output") unsupported("an output of the program is of the kind '" + kind + "'");
+      const auto [form, argument] = only_member(member(*value, "arg"));
+      if (form == "as_none") continue;
+      if (form != "as_tensor") unsupported("an output of the program is no tensor (" + form + ")");
+      auto name = text(member(*argument, "name"));
+      const size_t at = number(name);
+      const auto type = type_of(name);
+      while (!names.insert(name).second) name += "_";
+      program_.outputs.push_back({name, type, at});
+    }
+  }
+
+  const Bytes bytes_;
+  const std::map<std::string, Range> files_;
+  std::vector<Json> configs_;  ///< of weights, of constants
+  std::unordered_map<std::string, const Json*> metas_;
+  std::unordered_map<std::string, size_t> numbers_;
+  size_t values_ = 0;
+  Program program_;
+};
+
+}  // namespace
+
+Program read_archive(std::string_view path, Bytes bytes) { return Reader(path, bytes).read(); }
+
+}  // namespace ferrite::from_torch
