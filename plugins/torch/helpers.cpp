@@ -90,6 +90,7 @@ Value select(Context& c, Value condition, Value a, Value b) {
 }
 
 size_t named_dim(Context& c, size_t rank, int64_t otherwise) {
+  if (rank == 0) c.bad("the tensor has no dims");
   return static_cast<size_t>(c.dim(c.integer("dim", otherwise), rank));
 }
 Value gather(Context& c, Value x, Value indices, size_t axis) {

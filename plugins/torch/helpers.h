@@ -32,7 +32,7 @@ Value binary(Context& c, std::string_view op, Value a, double b);  ///< b in a's
 Value unary(Context& c, std::string_view op, Value x);
 Value select(Context& c, Value condition, Value a, Value b);
 
-/// The dim that the argument `dim` names, in [0, rank).
+/// The dim that the argument `dim` names, in [0, rank). FE-I52 if the rank is 0.
 size_t named_dim(Context& c, size_t rank, int64_t otherwise = 0);
 
 // Reading and writing at computed places, along one dim. Negative indices count from the end.
