@@ -304,9 +304,10 @@ Result<std::string> Model::unsupported(std::span<const std::vector<int64_t>> inp
   FE_CHECK(check_dims(input_dims));
   const auto slot = state_->importer ? abi::read(state_->importer).unsupported : nullptr;
   if (!slot)
-    return at(path_, error(FE_EUNSUPPORTED, "FE-I06",
-                           "the model's importer cannot tell node by node what is not supported; import it, and the "
-                           "error names what is not"));
+    return at(path_,
+              error(FE_EUNSUPPORTED, "FE-I06",
+                    "the model's importer cannot tell node by node what is not supported; import it, and the "
+                    "error names what is not"));
   graph::Graph discarded = empty_graph();
   abi::Collector<> lines;
   FE_CHECK(import(discarded, input_dims, [&](abi::Call& call, const fe_build_args& args) {

@@ -75,8 +75,8 @@ class Model {
   /// Opens a file by its extension: an importer's, .fe for the graph's text form, or .fepkg. FE-I codes;
   /// FE-K50 to FE-K52 for packages.
   static Result<std::unique_ptr<Model>> open(const Session& session, const std::string& path);
-  /// The same for the contents of a file in memory, which are copied. `path` need not exist: its extension selects the
-  /// importer, relative names in the model are resolved against its folder, and errors name it.
+  /// The same for the contents of a file in memory, which are copied. `path` need not exist: its extension
+  /// selects the importer, relative names in the model are resolved against its folder, and errors name it.
   static Result<std::unique_ptr<Model>> open(const Session& session, const std::string& path,
                                              std::span<const std::byte> contents);
   ~Model();
@@ -87,8 +87,8 @@ class Model {
   /// The imported graph for these input dims, before any pass. FE-X01.. where the dims do not fit the
   /// signature.
   Result<graph::Graph> graph(std::span<const std::vector<int64_t>> input_dims) const;
-  /// A line "<index of the node>\t<source op>\t<code>\t<reason>" for each node that cannot be imported, tried one by
-  /// one, for these input dims. FE-I06 if the model's importer cannot tell.
+  /// A line "<index of the node>\t<source op>\t<code>\t<reason>" for each node that cannot be imported, tried
+  /// one by one, for these input dims. FE-I06 if the model's importer cannot tell.
   Result<std::string> unsupported(std::span<const std::vector<int64_t>> input_dims) const;
   /// The program for these input dims, compiled on the first call; for a package its own program, unless the
   /// options say otherwise. FE-K53 where that was compiled for other devices.

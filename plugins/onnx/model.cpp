@@ -73,11 +73,10 @@ Port OnnxModel::port_of(const onnx::ValueInfoProto& info, const char* what) cons
   const std::string where = std::string(what) + " '" + info.name() + "'";
   const auto& type = info.type();
   if (!type.has_tensor_type())
-    refuse(
-        "FE-I24",
-        where +
-            " is no tensor; sequences, maps, optional and sparse values are not supported, export the "
-            "model with tensors as inputs and outputs");
+    refuse("FE-I24",
+           where +
+               " is no tensor; sequences, maps, optional and sparse values are not supported, export the "
+               "model with tensors as inputs and outputs");
   Port port;
   port.name = info.name();
   port.dtype = dtype_of(type.tensor_type().elem_type(), where);

@@ -10,23 +10,6 @@
 #include "registry.h"
 
 namespace ferrite::from_torch {
-namespace {
-
-/// A constant whose elements stay in the file.
-Value weight(Graph& graph, const std::string& name, const TensorType& type, const std::string& file,
-             uint64_t offset) {
-  auto args = sized<fe_weight_args>();
-  args.name = to_abi(name);
-  args.type = type.abi();
-  args.file = to_abi(file);
-  args.offset = offset;
-  args.bytes = static_cast<uint64_t>(bytes_of(type.dtype, type.elements()));
-  auto out = sized<fe_handle_out>();
-  call_host(graph.api(), graph.api().weight, args, out);
-  return {&graph, out.handle};
-}
-
-}  // namespace
 
 TorchModel::TorchModel(Program program) : program_(std::move(program)) { check(program_); }
 
@@ -53,7 +36,7 @@ std::vector<Value> TorchModel::add_inputs(Graph& graph, std::span<const TensorTy
       back[static_cast<size_t>(constant.order[d])] = static_cast<int64_t>(d);
     }
     graph.set_origin(constant.name);
-    Value value = weight(graph, constant.name, {constant.type.dtype, stored}, program_.file, constant.offset);
+    Value value = graph.weight(constant.name, {constant.type.dtype, stored}, program_.file, constant.offset);
     if (!std::ranges::is_sorted(back)) value = graph.make("transpose", {value}, {attr("perm", back)});
     inputs.push_back(value);
   }

@@ -45,7 +45,8 @@ class LoadedModel {
   virtual ~LoadedModel() = default;
   virtual const std::vector<ModelPort>& inputs() const = 0;
   virtual const std::vector<ModelPort>& outputs() const = 0;
-  /// A line for each node that cannot be imported for these input dims; FE-I06 if the model's format cannot tell.
+  /// A line for each node that cannot be imported for these input dims; FE-I06 if the model's format cannot
+  /// tell.
   virtual Result<std::string> unsupported(std::span<const std::vector<int64_t>> input_dims) = 0;
   /// The program for these input dims. `ports_on_device`: inputs and outputs are in the first device's
   /// memory.

@@ -47,9 +47,10 @@ class PackagedProgram final : public RunnableProgram {
 
 Result<void> check_is_package(const std::string& path) {
   if (fs::path(path).extension() == package::suffix) return {};
-  return at(path, error(FE_EUNSUPPORTED, "FE-X41",
-                        "this library runs packages and compiles nothing; make one with 'ferrite compile', or link "
-                        "Ferrite::ferrite"));
+  return at(path,
+            error(FE_EUNSUPPORTED, "FE-X41",
+                  "this library runs packages and compiles nothing; make one with 'ferrite compile', or link "
+                  "Ferrite::ferrite"));
 }
 
 class PackageEngine final : public Engine {

@@ -38,19 +38,6 @@ uint64_t bytes_needed(const TensorType& type) {
   return static_cast<uint64_t>(bytes_of(type.dtype, type.elements()));
 }
 
-Value add_weight(Graph& graph, const std::string& name, const TensorType& type, const std::string& file,
-                 uint64_t offset) {
-  auto args = sized<fe_weight_args>();
-  args.name = to_abi(name);
-  args.type = type.abi();
-  args.file = to_abi(file);
-  args.offset = offset;
-  args.bytes = bytes_needed(type);
-  auto out = sized<fe_handle_out>();
-  call_host(graph.api(), graph.api().weight, args, out);
-  return {&graph, out.handle};
-}
-
 void need_bytes(const TensorType& type, uint64_t bytes, const std::string& where) {
   if (bytes != bytes_needed(type))
     fail("FE-I18", where, ": ", to_string(type), " needs ", bytes_needed(type), " bytes and the file has ",
@@ -149,7 +136,7 @@ Value external_weight(Graph& graph, const ModelFile& file, const onnx::TensorPro
     fail("FE-I17", where, ": ", to_string(type), " needs the bytes [", offset, ", ", offset, " + ", needed,
          ") of ", path.string(), ", which has ", size, "; the file is truncated or of another model");
   if (needed == 0) return graph.literal(type, nullptr);
-  return add_weight(graph, tensor.name(), type, path.string(), offset);
+  return graph.weight(tensor.name(), type, path.string(), offset);
 }
 
 template <class To, class From>
@@ -251,7 +238,7 @@ Value constant_of(Graph& graph, const ModelFile& file, const onnx::TensorProto& 
     return external_weight(graph, file, tensor, type, where);
   if (raw && raw->present) {
     need_bytes(type, raw->bytes, where);
-    if (raw->bytes > literal_limit) return add_weight(graph, tensor.name(), type, file.path, raw->offset);
+    if (raw->bytes > literal_limit) return graph.weight(tensor.name(), type, file.path, raw->offset);
     return graph.literal(type, file.bytes.data() + raw->offset);
   }
   if (tensor.has_raw_data()) {

@@ -106,8 +106,8 @@ FERRITE_API int32_t ferrite_session_device(ferrite_session* session, DLDevice* o
 // Opens a model; the file's extension (.onnx, .fe, ...) selects the importer. Reads the signature only and
 // compiles nothing. A package (.fepkg) is never compiled.
 FERRITE_API int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out);
-// The same for the contents of a file in memory, which are copied. `path` need not exist: its extension selects the
-// importer, relative names in the model are resolved against its folder, and errors name it.
+// The same for the contents of a file in memory, which are copied. `path` need not exist: its extension
+// selects the importer, relative names in the model are resolved against its folder, and errors name it.
 FERRITE_API int32_t ferrite_model_load_bytes(ferrite_session* session, const char* path, const void* data,
                                              uint64_t bytes, ferrite_model** out);
 // Frees a model and its programs. Null is allowed.
@@ -173,10 +173,10 @@ FERRITE_API int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_r
 FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs,
                                           uint64_t input_count);
 
-// Tells which nodes of the model cannot be imported, trying each by itself for the model's fixed shapes. Calls `write`
-// once with a text: a line "<index of the node>\t<op>\t<code>\t<reason>" for each, no line if all can be imported.
-// FERRITE_EUNSUPPORTED (FE-I06) if the format's importer cannot tell; FERRITE_EINVALID (FE-X04) if an input's shape is
-// not fixed.
+// Tells which nodes of the model cannot be imported, trying each by itself for the model's fixed shapes.
+// Calls `write` once with a text: a line "<index of the node>\t<op>\t<code>\t<reason>" for each, no line if
+// all can be imported. FERRITE_EUNSUPPORTED (FE-I06) if the format's importer cannot tell; FERRITE_EINVALID
+// (FE-X04) if an input's shape is not fixed.
 FERRITE_API int32_t ferrite_model_unsupported(ferrite_model* model, void* context,
                                               void (*write)(void* context, const char* text, uint64_t bytes));
 

@@ -385,6 +385,18 @@ class Graph {
     call_host(*api_, api_->literal, args, out);
     return {this, out.handle};
   }
+  /// Makes a constant whose elements stay in a file, which the host maps: contiguous, from byte `offset` on.
+  Value weight(std::string_view name, const TensorType& type, std::string_view file, uint64_t offset) {
+    auto args = sized<fe_weight_args>();
+    args.name = to_abi(name);
+    args.type = type.abi();
+    args.file = to_abi(file);
+    args.offset = offset;
+    args.bytes = static_cast<uint64_t>(bytes_of(type.dtype, type.elements()));
+    auto out = sized<fe_handle_out>();
+    call_host(*api_, api_->weight, args, out);
+    return {this, out.handle};
+  }
   Value scalar(DType dtype, double value) {
     uint64_t bits = scalar_bits(dtype, value);
     return literal({dtype, {}}, &bits);

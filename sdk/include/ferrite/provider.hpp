@@ -260,8 +260,9 @@ class Model {
   virtual void build_with(Graph& graph, std::span<const TensorType> input_types, const PluginOps&) {
     build(graph, input_types);
   }
-  /// Tries each node by itself: a line "<index of the node>\t<source op>\t<code>\t<reason>" for each that cannot be
-  /// imported, whose results become inputs of the graph. The graph is discarded. By default the importer cannot tell.
+  /// Tries each node by itself: a line "<index of the node>\t<source op>\t<code>\t<reason>" for each that
+  /// cannot be imported, whose results become inputs of the graph. The graph is discarded. By default the
+  /// importer cannot tell.
   virtual std::string unsupported(Graph&, std::span<const TensorType>, const PluginOps&) {
     throw Failure(FE_EUNSUPPORTED, "FE-I06", "the importer cannot tell node by node what is not supported");
   }

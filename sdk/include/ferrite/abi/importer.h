@@ -144,9 +144,9 @@ typedef struct fe_importer {
   // Appends lines "<source op>\t<versions>\t<supported | reason>", for `ferrite ops`.
   int32_t (*coverage)(void* self, fe_call*, const fe_none*, fe_sink*);
   fe_string format;  // rev 2. Prefix of the source ops of its models: "onnx"; empty: plugins read none
-  // rev 3. Like build, but tries each node by itself: appends a line "<index of the node>\t<source op>\t<code>\t
-  // <reason>" for each that cannot be imported, whose results become inputs of the graph, and adds no outputs. The
-  // caller discards the graph. Null: the importer cannot tell.
+  // rev 3. Like build, but tries each node by itself: appends a line "<index of the node>\t<source
+  // op>\t<code>\t <reason>" for each that cannot be imported, whose results become inputs of the graph, and
+  // adds no outputs. The caller discards the graph. Null: the importer cannot tell.
   int32_t (*unsupported)(void* self, fe_call*, const fe_build_args*, fe_sink*);
 } fe_importer;
 

@@ -170,7 +170,8 @@ inline void PluginBuilder::add(ImportHandlerDef def) {
 namespace detail {
 inline std::vector<TensorType> types_from(const fe_array& array) {
   std::vector<TensorType> types;
-  for (size_t k = 0; k < array.count; ++k) types.push_back(TensorType::from(element<fe_tensor_type>(array, k)));
+  for (size_t k = 0; k < array.count; ++k)
+    types.push_back(TensorType::from(element<fe_tensor_type>(array, k)));
   return types;
 }
 }  // namespace detail
@@ -228,14 +229,16 @@ inline void PluginBuilder::add(std::unique_ptr<Importer> importer) {
     return detail::guarded(call, [&] {
       Graph graph(args->graph);
       const PluginOps plugins(at_own_size(args).plugins);
-      static_cast<OpenModel*>(args->model)->model->build_with(graph, detail::types_from(args->input_types), plugins);
+      static_cast<OpenModel*>(args->model)
+          ->model->build_with(graph, detail::types_from(args->input_types), plugins);
     });
   };
   table.unsupported = [](void*, fe_call* call, const fe_build_args* args, fe_sink* sink) -> int32_t {
     return detail::guarded(call, [&] {
       Graph graph(args->graph);
       const PluginOps plugins(at_own_size(args).plugins);
-      write(*sink, static_cast<OpenModel*>(args->model)->model->unsupported(graph, detail::types_from(args->input_types), plugins));
+      write(*sink, static_cast<OpenModel*>(args->model)
+                       ->model->unsupported(graph, detail::types_from(args->input_types), plugins));
     });
   };
   table.coverage = [](void* self, fe_call* call, const fe_none*, fe_sink* sink) -> int32_t {
