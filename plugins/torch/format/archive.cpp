@@ -338,8 +338,13 @@ class Reader {
       unsupported("a call of '" + node.target + "', which is no overload of an operator");
     node.target.erase(0, prefix.size());
     // All arguments have their parameters' names.
-    for (const auto& input : member(json, "inputs"))
-      node.kwargs.emplace_back(text(member(input, "name")), argument(member(input, "arg")));
+    for (const auto& input : member(json, "inputs")) {
+      const auto& given = member(input, "arg");
+      node.kwargs.emplace_back(text(member(input, "name")), argument(given));
+      // These address the memory of their tensor, and values of a graph have no strides.
+      if (node.target.starts_with("aten.as_strided") && node.kwargs.back().first == "self")
+        check_by_rows(node.target, given);
+    }
     std::vector<std::string> names;
     for (const auto& output : member(json, "outputs")) {
       const auto [kind, value] = only_member(output);
@@ -365,6 +370,18 @@ class Reader {
       if (const auto trace = meta->find("stack_trace"); trace != meta->end() && trace->is_string())
         node.place = place_in(trace->get<std::string>());
     program_.nodes.push_back(std::move(node));
+  }
+
+  void check_by_rows(const std::string& target, const Json& given) const {
+    const auto found = metas_.find(text(member(member(given, "as_tensor"), "name")));
+    if (found == metas_.end()) damaged("a tensor has no type");
+    const Dims dims = type_from(*found->second).dims, strides = fixed_all(member(*found->second, "strides"));
+    int64_t expected = 1;
+    bool by_rows = strides.size() == dims.size() && fixed(member(*found->second, "storage_offset")) == 0;
+    for (size_t k = dims.size(); by_rows && k-- > 0; expected *= dims[k])
+      by_rows = dims[k] == 1 || strides[k] == expected;
+    if (!by_rows)
+      unsupported("a node " + target + " addresses the memory of a tensor that is not stored row by row");
   }
 
   /// "model.py:12" from the last entry of a Python trace.
