@@ -258,8 +258,10 @@ class Reader {
       damaged("constant '" + name + "' has another number of strides than of dims");
     made.order.resize(strides.size());
     std::iota(made.order.begin(), made.order.end(), 0);
-    std::ranges::stable_sort(made.order, std::greater<>(),
-                             [&](int64_t d) { return strides[static_cast<size_t>(d)]; });
+    std::ranges::sort(made.order, [&](int64_t a, int64_t b) {
+      const int64_t x = strides[static_cast<size_t>(a)], y = strides[static_cast<size_t>(b)];
+      return x != y ? x > y : a < b;
+    });
     int64_t expected = 1;
     for (size_t k = made.order.size(); k-- > 0;) {
       const auto d = static_cast<size_t>(made.order[k]);
