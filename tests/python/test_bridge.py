@@ -135,6 +135,11 @@ class BridgeTest(unittest.TestCase):
             ferrite.Session(manifest="missing.toml")
         self.assertTrue(caught.exception.code.startswith("FE-M"))
 
+    def test_only_some_formats_tell_what_is_unsupported(self):
+        with self.assertRaises(ferrite.Error) as caught:
+            self.model()._model.unsupported()
+        self.assertEqual(caught.exception.code, "FE-I06")
+
     def test_version(self):
         self.assertRegex(ferrite.__version__, r"^\d+\.\d+\.\d+$")
 
