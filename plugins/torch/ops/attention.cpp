@@ -191,8 +191,6 @@ constexpr OpEntry entries[] = {
      "query key value dropout_p is_causal ~return_debug_mask scale", attention},
     {"aten._scaled_dot_product_efficient_attention.default",
      "query key value attn_bias ~compute_log_sumexp dropout_p is_causal scale", attention},
-    {"aten._scaled_dot_product_cudnn_attention.default",
-     "query key value attn_bias ~compute_log_sumexp dropout_p is_causal ~return_debug_mask scale", attention},
     {"aten._scaled_dot_product_fused_attention_overrideable.default",
      "query key value attn_bias dropout_p is_causal ~return_debug_mask scale", attention},
     {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
@@ -204,10 +202,6 @@ constexpr OpEntry entries[] = {
     {"aten._scaled_dot_product_efficient_attention_backward.default",
      "grad_out_ query key value attn_bias out logsumexp ~philox_seed ~philox_offset dropout_p "
      "~grad_input_mask is_causal scale",
-     attention_backward},
-    {"aten._scaled_dot_product_cudnn_attention_backward.default",
-     "grad_out query key value out logsumexp ~philox_seed ~philox_offset attn_bias ~cum_seq_q ~cum_seq_k "
-     "~max_q ~max_k dropout_p is_causal scale",
      attention_backward},
     {"aten._scaled_dot_product_fused_attention_overrideable_backward.default",
      "grad_out query key value attn_bias ~grad_input_mask out logsumexp ~cum_seq_q ~cum_seq_k ~max_q ~max_k "

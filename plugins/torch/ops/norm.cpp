@@ -166,7 +166,8 @@ void batch_norm(Context& c) {
   const bool training = !is("no_training") && !is("no_update") && c.flag("training", true);
   const double momentum = c.number("momentum", 0.1), eps = c.number("eps", 1e-5);
   const bool functional = is("functional");
-  // The new running statistics are the last two results. Before them may stand a buffer of cuDNN's.
+  // The new running statistics are the last two results. A buffer that the device keeps may stand before
+  // them.
   const size_t updated = is("_with_update") ? 4 : 3;
   if (updated == 4 || is("no_update")) give_empty(c, 3);
   if (!training) {
