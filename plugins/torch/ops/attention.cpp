@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention and its gradient.
+// Attention and its gradient. Heads, queries or keys, and their elements are the last three dims.
 #include <cmath>
 #include <limits>
 
@@ -8,13 +8,38 @@
 namespace ferrite::from_torch {
 namespace {
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The size of a dim, counted from the last.
+int64_t from_last(Value x, size_t place) {
+  const auto dims = x.dims();
+  return dims[dims.size() - 1 - place];
+}
+Value turned(Context& c, Value x) { return swap_dims(c, x, x.rank() - 2, x.rank() - 1); }
+Value over_last(Context& c, std::string_view op, Value x) {
+  return reduce_over(c, op, x, {static_cast<int64_t>(x.rank()) - 1});
+}
+
 /// The keys or values of each query head: with grouped queries, several share one.
 Value for_each_head(Context& c, Value x, int64_t heads) {
-  const Dims d = x.dims();
-  if (d[1] == heads) return x;
-  const Value apart = reshape_to(c, x, {d[0], d[1], 1, d[2], d[3]});
-  return reshape_to(c, expand_to(c, apart, {d[0], d[1], heads / d[1], d[2], d[3]}),
-                    {d[0], heads, d[2], d[3]});
+  if (x.rank() < 3 || from_last(x, 2) == heads) return x;
+  const Dims dims = x.dims();
+  const size_t at = dims.size() - 3;
+  if (dims[at] == 0 || heads % dims[at] != 0) c.bad(heads, " heads of queries for ", dims[at], " of keys");
+  Dims apart = dims, shared = dims, all = dims;
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(at) + 1, 1);
+  shared.insert(shared.begin() + static_cast<std::ptrdiff_t>(at) + 1, heads / dims[at]);
+  all[at] = heads;
+  return reshape_to(c, expand_to(c, reshape_to(c, x, apart), shared), all);
+}
+/// Its gradient: the sum over the query heads that share one.
+Value sum_of_heads(Context& c, Value x, int64_t shared) {
+  if (x.rank() < 3 || from_last(x, 2) == shared) return x;
+  Dims dims = x.dims();
+  const size_t at = dims.size() - 3;
+  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(at) + 1, dims[at] / shared);
+  dims[at] = shared;
+  return reduce_over(c, "reduce_sum", reshape_to(c, x, dims), {static_cast<int64_t>(at) + 1}, false);
 }
 
 /// Whether query i may look at key j: j <= i.
@@ -24,103 +49,164 @@ Value causal_mask(Context& c, int64_t queries, int64_t keys) {
 }
 
 double scale_of(Context& c, Value q) {
-  return c.number("scale", 1 / std::sqrt(static_cast<double>(q.dims().back())));
+  return c.number("scale", 1 / std::sqrt(static_cast<double>(from_last(q, 0))));
+}
+
+/// The arguments that forward and backward passes share.
+struct Attention {
+  Value q, k, v, mask;
+  bool causal = false;
+  double scale = 1;
+};
+Attention read_attention(Context& c) {
+  if (c.number("dropout_p", 0) != 0) c.unsupported("attention with dropout runs in PyTorch");
+  Attention a;
+  a.q = c.tensor("query");
+  a.k = c.tensor("key");
+  a.v = c.tensor("value");
+  a.mask = c.optional(c.has("attn_bias") ? "attn_bias" : "attn_mask");
+  a.causal = c.flag("is_causal", false);
+  a.scale = scale_of(c, a.q);
+  // Flash attention counts the keys that a query sees from the last one.
+  if (a.causal && c.entry.target.starts_with("aten._scaled_dot_product_flash_attention") &&
+      c.entry.target.find("_for_cpu") == std::string_view::npos && from_last(a.q, 1) != from_last(a.k, 1))
+    c.unsupported("a causal mask for another number of keys than of queries");
+  return a;
 }
 
 /// The scores, scaled and masked: what softmax takes. -inf where a key is hidden.
 Value scores(Context& c, Value q, Value k, Value mask, bool causal, double scale) {
-  Value s = c.make("matmul", {q, swap_dims(c, k, k.rank() - 2, k.rank() - 1)});
-  s = binary(c, "mul", s, scale);
-  const Value hidden = number_like(c, s, -std::numeric_limits<double>::infinity());
+  Value s = binary(c, "mul", c.make("matmul", {q, turned(c, k)}), scale);
+  const Value hidden = number_like(c, s, -infinity);
   if (mask)
     s = mask.dtype() == boolean ? select(c, mask, s, hidden)
                                 : binary(c, "add", s, cast_to(c, mask, s.dtype()));
-  if (causal) s = select(c, causal_mask(c, q.dims()[q.rank() - 2], k.dims()[k.rank() - 2]), s, hidden);
-  return s;
+  return causal ? select(c, causal_mask(c, from_last(q, 1), from_last(k, 1)), s, hidden) : s;
 }
 
-void check_no_dropout(Context& c) {
-  if (c.number("dropout_p", 0) != 0) c.unsupported("attention with dropout runs in PyTorch");
+/// The logarithm of the sum of exp of each row, and 0 for a row that is -inf throughout, as result `r`, which
+/// may have more queries than there are, or none.
+void give_log_sum(Context& c, size_t r, Value s) {
+  const auto& type = c.result(r);
+  if (product(type.dims) == 0) return c.give(r, full(c, type, 0));
+  const Value top = over_last(c, "reduce_max", s);
+  const Value safe = select(c, unary(c, "isinf", top), number_like(c, top, 0), top);
+  const Value sum = over_last(c, "reduce_sum", unary(c, "exp", binary(c, "sub", s, safe)));
+  Value log = binary(c, "add", unary(c, "log", sum), safe);
+  log = cast_to(c, select(c, binary(c, "eq", sum, 0), number_like(c, sum, 0), log), type.dtype);
+  Dims dims = log.dims();
+  dims.pop_back();
+  if (product(dims) == product(type.dims)) return c.give(r, reshape_to(c, log, type.dims));
+  Dims rest = type.dims;
+  rest.back() -= dims.back();
+  c.give(r, concat(c, {reshape_to(c, log, dims), full(c, {type.dtype, rest}, infinity)}, dims.size() - 1));
 }
+
+/// Whether the second result is the probabilities, not the logarithm of their divisor.
+bool gives_probabilities(Context& c) { return c.entry.target.find("_math") != std::string_view::npos; }
 
 void attention(Context& c) {
-  check_no_dropout(c);
-  const Value q = c.tensor("query");
-  const int64_t heads = q.dims()[1];
-  const Value k = for_each_head(c, c.tensor("key"), heads), v = for_each_head(c, c.tensor("value"), heads);
-  const bool causal = c.flag("is_causal", false);
-  Value mask = c.optional(c.has("attn_bias") ? "attn_bias" : "attn_mask");
-  const double scale = scale_of(c, q);
+  auto a = read_attention(c);
+  const int64_t heads = a.q.rank() < 3 ? 1 : from_last(a.q, 2);
+  const Value k = for_each_head(c, a.k, heads), v = for_each_head(c, a.v, heads);
+  // This form adds even a mask of bools.
+  if (gives_probabilities(c) && a.mask && a.mask.dtype() == boolean) a.mask = cast_to(c, a.mask, a.q.dtype());
   if (c.wants(1)) {
-    const DType wide = accumulated(q.dtype());
-    const Value s = scores(c, cast_to(c, q, wide), cast_to(c, k, wide), mask, causal, scale);
-    const Value top = reduce_over(c, "reduce_max", s, {3});
-    const Value safe = select(c, unary(c, "isinf", top), number_like(c, top, 0), top);
-    const Value sum = reduce_over(c, "reduce_sum", unary(c, "exp", binary(c, "sub", s, safe)), {3});
-    const Value lse = binary(c, "add", unary(c, "log", sum), safe);
-    c.give(1, cast_to(c, reshape_to(c, lse, c.result(1).dims), c.result(1).dtype));
+    const DType wide = accumulated(a.q.dtype());
+    const Value s = scores(c, cast_to(c, a.q, wide), cast_to(c, k, wide), a.mask, a.causal, a.scale);
+    if (gives_probabilities(c)) {
+      const Value dead = binary(c, "eq", over_last(c, "reduce_max", s), -infinity);
+      const Value p = select(c, dead, number_like(c, s, 0), c.make("softmax", {s}));
+      c.give(1, cast_to(c, p, c.result(1).dtype));
+    } else {
+      give_log_sum(c, 1, s);
+    }
   }
-  if (causal) {
-    const Value below = causal_mask(c, q.dims()[2], k.dims()[2]);
-    const Value hidden = number_like(c, q, -std::numeric_limits<double>::infinity());
+  Value mask = a.mask;
+  if (mask && mask.dtype() != boolean) mask = cast_to(c, mask, a.q.dtype());
+  if (a.causal) {
+    const Value below = causal_mask(c, from_last(a.q, 1), from_last(k, 1));
     if (!mask)
       mask = below;
     else if (mask.dtype() == boolean)
       mask = binary(c, "logical_and", mask, below);
     else
-      mask = select(c, below, mask, hidden);
+      mask = select(c, below, mask, number_like(c, mask, -infinity));
   }
   // A row without any key gives zeros.
-  c.give(0, mask ? c.make("attention", {q, k, v, mask}, attr("scale", scale), attr("nan_as_zero", true))
-                 : c.make("attention", {q, k, v}, attr("scale", scale)));
+  c.give(0, mask ? c.make("attention", {a.q, k, v, mask}, attr("scale", a.scale), attr("nan_as_zero", true))
+                 : c.make("attention", {a.q, k, v}, attr("scale", a.scale)));
+  // States of random numbers, and masks for debugging.
   for (size_t r = 2; r < c.result_count(); ++r)
     if (c.wants(r)) c.give(r, full(c, c.result(r), 0));
 }
 
 /// Of the five products of the flash form; the probabilities are recomputed from the saved logsumexp.
 void attention_backward(Context& c) {
-  check_no_dropout(c);
-  const Value given = c.tensor("grad_out"), q0 = c.tensor("query"), k0 = c.tensor("key"),
-              v0 = c.tensor("value");
-  const DType wide = accumulated(q0.dtype());
-  const Dims qd = q0.dims(), kd = k0.dims();
-  const int64_t b = qd[0], heads = qd[1], queries = qd[2], shared = kd[1];
-  const Value g = cast_to(c, given, wide), q = cast_to(c, q0, wide);
-  const Value k = for_each_head(c, cast_to(c, k0, wide), heads),
-              v = for_each_head(c, cast_to(c, v0, wide), heads);
-  const bool causal = c.flag("is_causal", false);
-  const double scale = scale_of(c, q0);
-  const Value mask = c.optional("attn_mask");
-  const Value out = cast_to(c, c.tensor("out"), wide);
-  const Value lse = reshape_to(c, cast_to(c, c.tensor("logsumexp"), wide), {b, heads, queries, 1});
-  const auto t = [&](Value x) { return swap_dims(c, x, 2, 3); };
-  const Value s = scores(c, q, k, mask, causal, scale);
-  const Value p = unary(c, "exp", binary(c, "sub", s, lse));
-  const Value dv = c.make("matmul", {t(p), g});
-  const Value dp = c.make("matmul", {g, t(v)});
-  const Value delta = reduce_over(c, "reduce_sum", binary(c, "mul", g, out), {3});
-  const Value ds = binary(c, "mul", binary(c, "mul", p, binary(c, "sub", dp, delta)), scale);
-  const Value dq = c.make("matmul", {ds, k}), dk = c.make("matmul", {t(ds), q});
-  const auto of_shared = [&](Value x) {
-    if (shared == heads) return x;
-    const Dims d = x.dims();
-    return reduce_over(c, "reduce_sum", reshape_to(c, x, {b, shared, heads / shared, d[2], d[3]}), {2},
-                       false);
-  };
-  c.give(0, cast_to(c, dq, q0.dtype()));
-  c.give(1, cast_to(c, of_shared(dk), k0.dtype()));
-  c.give(2, cast_to(c, of_shared(dv), v0.dtype()));
+  const auto a = read_attention(c);
+  const DType wide = accumulated(a.q.dtype());
+  const int64_t heads = from_last(a.q, 2), shared = from_last(a.k, 2), queries = from_last(a.q, 1);
+  const auto wide_operand = [&](std::string_view name) { return cast_to(c, c.tensor(name), wide); };
+  const Value g = wide_operand(c.has("grad_out_") ? "grad_out_" : "grad_out"), out = wide_operand("out");
+  const Value q = cast_to(c, a.q, wide);
+  const Value k = for_each_head(c, cast_to(c, a.k, wide), heads),
+              v = for_each_head(c, cast_to(c, a.v, wide), heads);
+  Value log = wide_operand("logsumexp");
+  Dims rows = q.dims();
+  rows.back() = 1;
+  if (product(log.dims()) != product(rows)) log = slice_dim(c, log, log.rank() - 1, 0, queries);
+  log = reshape_to(c, log, rows);
+  // Rows without any key have no probabilities.
+  log = select(c, unary(c, "isinf", log), number_like(c, log, 0), log);
+  const Value p = unary(c, "exp", binary(c, "sub", scores(c, q, k, a.mask, a.causal, a.scale), log));
+  const Value dv = c.make("matmul", {turned(c, p), g});
+  const Value dp = c.make("matmul", {g, turned(c, v)});
+  const Value delta = over_last(c, "reduce_sum", binary(c, "mul", g, out));
+  const Value masked = binary(c, "mul", p, binary(c, "sub", dp, delta));
+  const Value ds = binary(c, "mul", masked, a.scale);
+  c.give(0, cast_to(c, c.make("matmul", {ds, k}), a.q.dtype()));
+  c.give(1, cast_to(c, sum_of_heads(c, c.make("matmul", {turned(c, ds), q}), shared), a.k.dtype()));
+  c.give(2, cast_to(c, sum_of_heads(c, dv, shared), a.v.dtype()));
+  if (!c.wants(3)) return;
+  // The mask's: summed over the dims along which it was broadcast.
+  const auto& type = c.result(3);
+  const auto dims = masked.dims();
+  if (type.rank() > dims.size()) c.unsupported("a mask of rank ", type.rank());
+  const size_t first = dims.size() - type.rank();
+  Dims axes;
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (d < first || type.dims[d - first] != dims[d]) axes.push_back(static_cast<int64_t>(d));
+  const Value sum = axes.empty() ? masked : reduce_over(c, "reduce_sum", masked, axes);
+  c.give(3, cast_to(c, reshape_to(c, sum, type.dims), type.dtype));
 }
 
 constexpr OpEntry entries[] = {
-    {"aten._scaled_dot_product_flash_attention_for_cpu.default",
-     "query key value dropout_p is_causal attn_mask scale", attention},
-    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
-     "grad_out query key value out logsumexp dropout_p is_causal attn_mask scale", attention_backward},
-    {"aten._scaled_dot_product_efficient_attention.default",
-     "query key value attn_bias ~compute_log_sumexp dropout_p is_causal scale", attention},
     {"aten.scaled_dot_product_attention.default",
      "query key value attn_mask dropout_p is_causal scale ~enable_gqa", attention},
+    {"aten._scaled_dot_product_attention_math.default",
+     "query key value attn_mask dropout_p is_causal dropout_mask scale ~enable_gqa", attention},
+    {"aten._scaled_dot_product_flash_attention_for_cpu.default",
+     "query key value dropout_p is_causal attn_mask scale", attention},
+    {"aten._scaled_dot_product_flash_attention.default",
+     "query key value dropout_p is_causal ~return_debug_mask scale", attention},
+    {"aten._scaled_dot_product_efficient_attention.default",
+     "query key value attn_bias ~compute_log_sumexp dropout_p is_causal scale", attention},
+    {"aten._scaled_dot_product_fused_attention_overrideable.default",
+     "query key value attn_bias dropout_p is_causal ~return_debug_mask scale", attention},
+    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+     "grad_out query key value out logsumexp dropout_p is_causal attn_mask scale", attention_backward},
+    {"aten._scaled_dot_product_flash_attention_backward.default",
+     "grad_out query key value out logsumexp ~cum_seq_q ~cum_seq_k ~max_q ~max_k dropout_p is_causal "
+     "~philox_seed ~philox_offset scale",
+     attention_backward},
+    {"aten._scaled_dot_product_efficient_attention_backward.default",
+     "grad_out_ query key value attn_bias out logsumexp ~philox_seed ~philox_offset dropout_p "
+     "~grad_input_mask is_causal scale",
+     attention_backward},
+    {"aten._scaled_dot_product_fused_attention_overrideable_backward.default",
+     "grad_out query key value attn_bias ~grad_input_mask out logsumexp ~cum_seq_q ~cum_seq_k ~max_q ~max_k "
+     "dropout_p is_causal ~philox_seed ~philox_offset scale",
+     attention_backward},
 };
 
 }  // namespace

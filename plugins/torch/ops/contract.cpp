@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Overloads that contract: matrix products and convolutions, and the gradients of convolutions.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
 #include "helpers.h"
 
 namespace ferrite::from_torch {
@@ -7,7 +11,13 @@ namespace {
 
 Value product_of(Context& c, Value a, Value b) { return c.make("matmul", {a, b}); }
 
-void matmul(Context& c) { c.give(product_of(c, c.tensor("self"), c.tensor("mat2"))); }
+/// In the dtype of the result, which may be wider than that of the operands.
+Value product_of(Context& c, std::string_view a, std::string_view b) {
+  const DType dtype = c.result().dtype;
+  return product_of(c, c.operand(a, dtype), c.operand(b, dtype));
+}
+
+void matmul(Context& c) { c.give(product_of(c, "self", "mat2")); }
 
 /// Of any ranks: vectors are rows or columns.
 void any_matmul(Context& c) {
@@ -24,7 +34,7 @@ void matrix_vector(Context& c) {
 }
 
 void dot(Context& c) {
-  const Value a = c.tensor("self"), b = c.tensor("tensor");
+  const Value a = c.tensor("self"), b = c.tensor(c.entry.target == "aten.dot.default" ? "tensor" : "other");
   const int64_t n = a.dims()[0];
   c.give(reshape_to(c, product_of(c, reshape_to(c, a, {1, n}), reshape_to(c, b, {n, 1})), {}));
 }
@@ -34,13 +44,13 @@ void add_to_product(Context& c, Value product) {
   const DType dtype = c.result().dtype;
   if (c.has("alpha") && c.number("alpha") != 1)
     product = binary(c, "mul", product, c.operand("alpha", dtype));
-  Value added = c.tensor("self");
+  Value added = c.operand("self", dtype);
   if (c.has("beta") && c.number("beta") == 0) return c.give(expand_to(c, product, c.result().dims));
   if (c.has("beta") && c.number("beta") != 1) added = binary(c, "mul", added, c.operand("beta", dtype));
   c.give(binary(c, "add", product, added));
 }
-void addmm(Context& c) { add_to_product(c, product_of(c, c.tensor("mat1"), c.tensor("mat2"))); }
-void baddbmm(Context& c) { add_to_product(c, product_of(c, c.tensor("batch1"), c.tensor("batch2"))); }
+void addmm(Context& c) { add_to_product(c, product_of(c, "mat1", "mat2")); }
+void baddbmm(Context& c) { add_to_product(c, product_of(c, "batch1", "batch2")); }
 void addmv(Context& c) {
   const Value a = c.tensor("mat"), v = c.tensor("vec");
   add_to_product(c, reshape_to(c, product_of(c, a, reshape_to(c, v, {v.dims()[0], 1})), c.result().dims));
@@ -48,6 +58,12 @@ void addmv(Context& c) {
 void addbmm(Context& c) {
   add_to_product(
       c, reduce_over(c, "reduce_sum", product_of(c, c.tensor("batch1"), c.tensor("batch2")), {0}, false));
+}
+void addr(Context& c) {
+  const DType dtype = c.result().dtype;
+  const Value column = along(c, c.operand("vec1", dtype), 0, 2),
+              row = along(c, c.operand("vec2", dtype), 1, 2);
+  add_to_product(c, binary(c, "mul", column, row));
 }
 
 // Convolutions. A list of one element stands for all dims.
@@ -75,7 +91,7 @@ Convolution read_convolution(Context& c, size_t dims) {
           for_each_dim(c, "dilation", dims, 1),
           for_each_dim(c, "output_padding", dims, 0),
           c.integer("groups", 1),
-          c.flag("transposed", false)};
+          c.flag("transposed", c.entry.target.starts_with("aten.conv_transpose"))};
 }
 
 Value convolve(Context& c, const Convolution& v, Value x, Value w, Value bias, const Dims& high) {
@@ -88,24 +104,53 @@ Value convolve_transposed(Context& c, const Convolution& v, Value x, Value w, Va
                 attr("output_padding", extra));
 }
 
-void convolution(Context& c) {
+/// `high`: the zeros after each dim of the operand.
+void give_convolution(Context& c, const Convolution& v, const Dims& high) {
   const Value x = c.tensor("input"), w = c.tensor("weight"), bias = c.optional("bias");
-  const auto v = read_convolution(c, w.rank() - 2);
   // A batch dim may be missing.
   const bool unbatched = x.rank() + 1 == w.rank();
   Dims batched = x.dims();
   if (unbatched) batched.insert(batched.begin(), 1);
   const Value in = reshape_to(c, x, batched);
   const Value out = v.transposed ? convolve_transposed(c, v, in, w, bias, v.output_padding)
-                                 : convolve(c, v, in, w, bias, v.padding);
+                                 : convolve(c, v, in, w, bias, high);
   c.give(reshape_to(c, out, c.result().dims));
+}
+void convolution(Context& c) {
+  const auto v = read_convolution(c, c.tensor("weight").rank() - 2);
+  give_convolution(c, v, v.padding);
+}
+/// With the padding "valid": none, or "same": the result has the operand's size.
+void named_padding(Context& c) {
+  const auto kernel = c.tensor("weight").dims();
+  const size_t dims = kernel.size() - 2;
+  Convolution v{dims,          for_each_dim(c, "stride", dims, 1),
+                Dims(dims, 0), for_each_dim(c, "dilation", dims, 1),
+                Dims(dims, 0), c.integer("groups", 1),
+                false};
+  Dims high(dims, 0);
+  if (const auto name = c.text("padding", "valid"); name == "same") {
+    for (size_t k = 0; k < dims; ++k) {
+      const int64_t total = v.dilation[k] * (kernel[k + 2] - 1);
+      v.padding[k] = total / 2;
+      high[k] = total - v.padding[k];
+    }
+  } else if (name != "valid") {
+    c.bad("argument 'padding' is '", name, "'");
+  }
+  give_convolution(c, v, high);
 }
 
 /// The gradient of the input: the transposed convolution of the gradient, of the input's size.
 Value input_gradient(Context& c, const Convolution& v, Value g, Value x, Value w) {
-  if (v.transposed) return convolve(c, v, g, w, Value(), v.padding);
-  Dims extra(v.dims);
   const auto sizes = x.dims(), given = g.dims(), kernel = w.dims();
+  if (v.transposed) {
+    Value dx = convolve(c, v, g, w, Value(), v.padding);
+    // Output padding of a stride and more makes windows of which the forward pass has none.
+    for (size_t k = 2; k < sizes.size(); ++k) dx = slice_dim(c, dx, k, 0, sizes[k]);
+    return dx;
+  }
+  Dims extra(v.dims);
   for (size_t k = 0; k < v.dims; ++k)
     extra[k] = sizes[k + 2] - ((given[k + 2] - 1) * v.stride[k] - 2 * v.padding[k] +
                                v.dilation[k] * (kernel[k + 2] - 1) + 1);
@@ -161,52 +206,215 @@ void convolution_backward(Context& c) {
 
 void linear(Context& c) {
   const Value x = c.tensor("input"), w = c.tensor("weight"), bias = c.optional("bias");
-  Value out = product_of(c, x, swap_dims(c, w, 0, 1));
+  Value out = product_of(c, x, w.rank() > 1 ? swap_dims(c, w, 0, 1) : w);
   if (bias) out = binary(c, "add", out, bias);
   c.give(reshape_to(c, out, c.result().dims));
 }
 
-// Resizing of images.
+// Resizing of images, one dim after the other.
 
-void nearest(Context& c) {
-  const bool exact = c.entry.target.find("exact") != std::string_view::npos;
-  Value x = c.tensor("self");
-  const auto& to = c.result().dims;
-  // A chosen scale decides the places where it is given; PyTorch's own graphs nearly always give sizes.
-  for (const auto* name : {"scales", "scales_h", "scales_w", "scales_d"}) c.argument(name);
+enum class Filter { nearest, nearest_exact, linear, cubic };
+
+struct Resizing {
+  Filter filter = Filter::nearest;
+  bool align = false, smooth = false;          ///< smooth: the filter widens where the result is smaller
+  std::vector<std::optional<double>> factors;  ///< of each resized dim, where the call chooses them
+};
+Resizing read_resizing(Context& c) {
+  const auto has = [&](std::string_view part) { return c.entry.target.find(part) != std::string_view::npos; };
+  Resizing r;
+  r.filter = has("exact")     ? Filter::nearest_exact
+             : has("nearest") ? Filter::nearest
+             : has("cubic")   ? Filter::cubic
+                              : Filter::linear;
+  r.smooth = has("_aa");
+  r.align = c.flag("align_corners", false);
   c.argument("output_size");
-  for (size_t k = 2; k < to.size(); ++k) {
-    const int64_t from = x.dims()[k];
-    if (from == to[k]) continue;
-    // Places in f32, as PyTorch computes them.
-    const float scale = static_cast<float>(from) / static_cast<float>(to[k]);
-    std::vector<int64_t> places;
-    for (int64_t p = 0; p < to[k]; ++p) {
-      const float at = exact ? (static_cast<float>(p) + 0.5f) * scale : static_cast<float>(p) * scale;
-      places.push_back(std::min(static_cast<int64_t>(at), from - 1));
-    }
-    x = c.make("gather", {x, c.graph.integers(places)}, attr("axis", static_cast<int64_t>(k)));
+  c.argument("input_size");
+  const auto take = [&](const Argument& factor) {
+    const auto* number = std::get_if<double>(&factor.value);
+    const auto* integer = std::get_if<int64_t>(&factor.value);
+    const double value = number ? *number : integer ? static_cast<double>(*integer) : 0;
+    r.factors.push_back(value > 0 ? std::optional(value) : std::nullopt);
+  };
+  if (const auto* list = c.argument("scale_factors").list()) {
+    for (const auto& factor : *list) take(factor);
+  } else {
+    const size_t dims = c.result().rank() - 2;
+    if (dims == 1) take(c.argument("scales"));
+    if (dims == 3) take(c.argument("scales_d"));
+    if (dims > 1) take(c.argument("scales_h")), take(c.argument("scales_w"));
   }
-  c.give(x);
+  r.factors.resize(c.result().rank() - 2);
+  return r;
+}
+
+/// What each step of the result is in the operand. PyTorch computes it in f32 unless tensors are f64.
+double step_of(const Resizing& r, size_t k, int64_t in, int64_t out, DType dtype) {
+  const auto rounded = [&](double x) {
+    return dtype == f64 ? x : static_cast<double>(static_cast<float>(x));
+  };
+  const auto from = static_cast<double>(in), to = static_cast<double>(out);
+  if (r.align) return out > 1 ? rounded((from - 1) / (to - 1)) : 0;
+  return rounded(r.factors[k] ? 1 / *r.factors[k] : from / to);
+}
+
+/// The element of the operand that each element of the result equals.
+std::vector<int64_t> nearest_places(const Resizing& r, size_t k, int64_t in, int64_t out, DType dtype) {
+  const double step = step_of(r, k, in, out, dtype), first = r.filter == Filter::nearest_exact ? 0.5 : 0;
+  std::vector<int64_t> places;
+  // PyTorch halves where the size doubles, whatever the chosen factor.
+  const bool doubled = r.filter == Filter::nearest && out == 2 * in;
+  for (int64_t o = 0; o < out; ++o) {
+    if (doubled) {
+      places.push_back(o / 2);
+      continue;
+    }
+    double at = (static_cast<double>(o) + first) * step;
+    if (dtype != f64) at = static_cast<double>(static_cast<float>(at));
+    places.push_back(std::min(static_cast<int64_t>(at), in - 1));
+  }
+  return places;
+}
+
+/// The weight of an element at a distance (Keys, 1981).
+double cubic_weight(double x, double a) {
+  x = std::abs(x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/// The matrix [out, in] of a dim: how much of each element of the operand each element of the result has.
+Value resizing_matrix(Context& c, const Resizing& r, size_t k, int64_t in, int64_t out, DType dtype) {
+  std::vector<double> matrix(static_cast<size_t>(in * out), 0);
+  const auto put = [&](int64_t o, int64_t at, double weight) {
+    matrix[static_cast<size_t>(o * in + std::clamp<int64_t>(at, 0, in - 1))] += weight;
+  };
+  const double step = step_of(r, k, in, out, dtype);
+  const bool cubic = r.filter == Filter::cubic;
+  if (r.filter == Filter::nearest || r.filter == Filter::nearest_exact) {
+    const auto places = nearest_places(r, k, in, out, dtype);
+    for (int64_t o = 0; o < out; ++o) put(o, places[static_cast<size_t>(o)], 1);
+  } else if (r.smooth) {
+    const double spread = std::max(step, 1.0), reach = (cubic ? 2 : 1) * spread;
+    for (int64_t o = 0; o < out; ++o) {
+      const double centre = step * (static_cast<double>(o) + 0.5);
+      const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - reach + 0.5), 0);
+      const int64_t end = std::min(static_cast<int64_t>(centre + reach + 0.5), in);
+      std::vector<double> weights;
+      double total = 0;
+      for (int64_t i = first; i < end; ++i) {
+        const double x = (static_cast<double>(i) - centre + 0.5) / spread;
+        weights.push_back(cubic ? cubic_weight(x, -0.5) : std::max(0.0, 1 - std::abs(x)));
+        total += weights.back();
+      }
+      for (int64_t i = first; i < end; ++i) put(o, i, weights[static_cast<size_t>(i - first)] / total);
+    }
+  } else {
+    for (int64_t o = 0; o < out; ++o) {
+      double at = r.align ? step * static_cast<double>(o) : step * (static_cast<double>(o) + 0.5) - 0.5;
+      if (!cubic) at = std::max(at, 0.0);
+      const auto below = static_cast<int64_t>(std::floor(at));
+      for (int64_t i = below - cubic; i <= below + 1 + cubic; ++i) {
+        const double x = at - static_cast<double>(i);
+        put(o, i, cubic ? cubic_weight(x, -0.75) : 1 - std::abs(x));
+      }
+    }
+  }
+  return cast_to(c, c.graph.literal({f64, {out, in}}, matrix.data()), dtype);
+}
+Value times_along(Context& c, Value x, Value matrix, size_t dim) {
+  const size_t last = x.rank() - 1;
+  return swap_dims(c, product_of(c, swap_dims(c, x, dim, last), matrix), dim, last);
+}
+/// Where a dim keeps its size, some of PyTorch's filters copy it whatever the chosen factor.
+bool is_resized(const Resizing& r, size_t k, int64_t in, int64_t out, bool backward = false) {
+  if (in != out) return true;
+  const bool copies = r.smooth ? !backward : r.filter == Filter::nearest || r.filter == Filter::linear;
+  return !copies && !r.align && r.factors[k] && *r.factors[k] != 1;
+}
+
+void resize(Context& c) {
+  const auto r = read_resizing(c);
+  Value x = c.tensor(c.entry.target.ends_with(".vec") ? "input" : "self");
+  const auto in = x.dims(), out = c.result().dims;
+  if (r.filter == Filter::nearest || r.filter == Filter::nearest_exact) {
+    for (size_t d = 2; d < out.size(); ++d)
+      if (is_resized(r, d - 2, in[d], out[d]))
+        x = gather(c, x, c.graph.integers(nearest_places(r, d - 2, in[d], out[d], x.dtype())), d);
+    return c.give(x);
+  }
+  if (!is_float(x.dtype())) c.unsupported("weighted sums of integers");
+  if (r.smooth) {
+    const DType dtype = x.dtype(), wide = accumulated(dtype);
+    x = cast_to(c, x, wide);
+    for (size_t d = 2; d < out.size(); ++d)
+      if (is_resized(r, d - 2, in[d], out[d]))
+        x = times_along(c, x, swap_dims(c, resizing_matrix(c, r, d - 2, in[d], out[d], wide), 0, 1), d);
+    return c.give(cast_to(c, x, dtype));
+  }
+  std::vector<double> scales(2, 1);
+  for (size_t d = 2; d < out.size(); ++d)
+    scales.push_back(r.factors[d - 2] && !r.align && is_resized(r, d - 2, in[d], out[d])
+                         ? *r.factors[d - 2]
+                         : static_cast<double>(out[d]) / static_cast<double>(in[d]));
+  c.give(c.make("resize", {x}, attr("mode", std::string(r.filter == Filter::cubic ? "cubic" : "linear")),
+                attr("scales", scales), attr("sizes", out),
+                attr("coordinate_mode", std::string(r.align ? "align_corners" : "half_pixel"))));
+}
+
+void resize_backward(Context& c) {
+  const auto r = read_resizing(c);
+  Value g = c.tensor("grad_output");
+  const DType dtype = g.dtype(), wide = accumulated(dtype);
+  const auto in = c.result().dims, out = g.dims();
+  if (r.filter == Filter::cubic && !r.smooth && in == out) return c.give(g);
+  g = cast_to(c, g, wide);
+  for (size_t d = 2; d < out.size(); ++d) {
+    if (!is_resized(r, d - 2, in[d], out[d], true)) continue;
+    const int64_t times = out[d] / in[d];
+    const bool repeats = r.filter == Filter::nearest && times * in[d] == out[d] &&
+                         (times == 2 || !r.factors[d - 2] || *r.factors[d - 2] == static_cast<double>(times));
+    if (!repeats) {
+      g = times_along(c, g, resizing_matrix(c, r, d - 2, in[d], out[d], wide), d);
+      continue;
+    }
+    auto apart = g.dims();
+    apart[d] = in[d];
+    apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(d) + 1, times);
+    g = reduce_over(c, "reduce_sum", reshape_to(c, g, apart), {static_cast<int64_t>(d) + 1}, false);
+  }
+  c.give(cast_to(c, g, dtype));
 }
 
 constexpr const char* convolution_parameters =
     "input weight bias stride padding dilation transposed output_padding groups";
 constexpr const char* plain_parameters = "input weight bias stride padding dilation groups";
+constexpr const char* transposed_parameters =
+    "input weight bias stride padding output_padding groups dilation";
+constexpr const char* factors = "input output_size scale_factors";
+constexpr const char* aligned_factors = "input output_size align_corners scale_factors";
 
 constexpr OpEntry entries[] = {
     {"aten.mm.default", "self mat2", matmul},
     {"aten.bmm.default", "self mat2", matmul},
+    {"aten.mm.dtype", "self mat2 ~out_dtype", matmul},
+    {"aten.bmm.dtype", "self mat2 ~out_dtype", matmul},
     {"aten.matmul.default", "self other", any_matmul},
     {"aten.mv.default", "self vec", matrix_vector},
     {"aten.dot.default", "self tensor", dot},
-    {"aten.vdot.default", "self tensor", dot},
+    {"aten.vdot.default", "self other", dot},
     {"aten.addmm.default", "self mat1 mat2 beta alpha", addmm},
     {"aten.baddbmm.default", "self batch1 batch2 beta alpha", baddbmm},
     {"aten.addbmm.default", "self batch1 batch2 beta alpha", addbmm},
+    {"aten.addmm.dtype", "self mat1 mat2 ~out_dtype beta alpha", addmm},
+    {"aten.baddbmm.dtype", "self batch1 batch2 ~out_dtype beta alpha", baddbmm},
+    {"aten.addr.default", "self vec1 vec2 beta alpha", addr},
     {"aten.addmv.default", "self mat vec beta alpha", addmv},
     {"aten.linear.default", "input weight bias", linear},
     {"aten.convolution.default", convolution_parameters, convolution},
+    {"aten._convolution.default",
+     "input weight bias stride padding dilation transposed output_padding groups ~*", convolution},
     {"aten.conv1d.default", plain_parameters, convolution},
     {"aten.conv2d.default", plain_parameters, convolution},
     {"aten.conv3d.default", plain_parameters, convolution},
@@ -214,12 +422,61 @@ constexpr OpEntry entries[] = {
      "grad_output input weight bias_sizes stride padding dilation transposed output_padding groups "
      "output_mask",
      convolution_backward},
-    {"aten.upsample_nearest1d.default", "self output_size scales", nearest},
-    {"aten.upsample_nearest2d.default", "self output_size scales_h scales_w", nearest},
-    {"aten.upsample_nearest3d.default", "self output_size scales_d scales_h scales_w", nearest},
-    {"aten._upsample_nearest_exact1d.default", "self output_size scales", nearest},
-    {"aten._upsample_nearest_exact2d.default", "self output_size scales_h scales_w", nearest},
-    {"aten._upsample_nearest_exact3d.default", "self output_size scales_d scales_h scales_w", nearest},
+    {"aten.conv1d.padding", plain_parameters, named_padding},
+    {"aten.conv2d.padding", plain_parameters, named_padding},
+    {"aten.conv3d.padding", plain_parameters, named_padding},
+    {"aten.conv_transpose1d.default", transposed_parameters, convolution},
+    {"aten.conv_transpose2d.input", transposed_parameters, convolution},
+    {"aten.conv_transpose3d.input", transposed_parameters, convolution},
+    {"aten.upsample_nearest1d.default", "self output_size scales", resize},
+    {"aten.upsample_nearest1d.vec", factors, resize},
+    {"aten.upsample_nearest1d_backward.default", "grad_output output_size input_size scales",
+     resize_backward},
+    {"aten.upsample_nearest2d.default", "self output_size scales_h scales_w", resize},
+    {"aten.upsample_nearest2d.vec", factors, resize},
+    {"aten.upsample_nearest2d_backward.default", "grad_output output_size input_size scales_h scales_w",
+     resize_backward},
+    {"aten.upsample_nearest3d.default", "self output_size scales_d scales_h scales_w", resize},
+    {"aten.upsample_nearest3d.vec", factors, resize},
+    {"aten.upsample_nearest3d_backward.default",
+     "grad_output output_size input_size scales_d scales_h scales_w", resize_backward},
+    {"aten._upsample_nearest_exact1d.default", "self output_size scales", resize},
+    {"aten._upsample_nearest_exact1d.vec", factors, resize},
+    {"aten._upsample_nearest_exact1d_backward.default", "grad_output output_size input_size scales",
+     resize_backward},
+    {"aten._upsample_nearest_exact2d.default", "self output_size scales_h scales_w", resize},
+    {"aten._upsample_nearest_exact2d.vec", factors, resize},
+    {"aten._upsample_nearest_exact2d_backward.default",
+     "grad_output output_size input_size scales_h scales_w", resize_backward},
+    {"aten._upsample_nearest_exact3d.default", "self output_size scales_d scales_h scales_w", resize},
+    {"aten._upsample_nearest_exact3d.vec", factors, resize},
+    {"aten._upsample_nearest_exact3d_backward.default",
+     "grad_output output_size input_size scales_d scales_h scales_w", resize_backward},
+    {"aten.upsample_linear1d.default", "self output_size align_corners scales", resize},
+    {"aten.upsample_linear1d.vec", aligned_factors, resize},
+    {"aten.upsample_linear1d_backward.default", "grad_output output_size input_size align_corners scales",
+     resize_backward},
+    {"aten.upsample_bilinear2d.default", "self output_size align_corners scales_h scales_w", resize},
+    {"aten.upsample_bilinear2d.vec", aligned_factors, resize},
+    {"aten.upsample_bilinear2d_backward.default",
+     "grad_output output_size input_size align_corners scales_h scales_w", resize_backward},
+    {"aten.upsample_trilinear3d.default", "self output_size align_corners scales_d scales_h scales_w",
+     resize},
+    {"aten.upsample_trilinear3d.vec", aligned_factors, resize},
+    {"aten.upsample_trilinear3d_backward.default",
+     "grad_output output_size input_size align_corners scales_d scales_h scales_w", resize_backward},
+    {"aten.upsample_bicubic2d.default", "self output_size align_corners scales_h scales_w", resize},
+    {"aten.upsample_bicubic2d.vec", aligned_factors, resize},
+    {"aten.upsample_bicubic2d_backward.default",
+     "grad_output output_size input_size align_corners scales_h scales_w", resize_backward},
+    {"aten._upsample_bilinear2d_aa.default", "self output_size align_corners scales_h scales_w", resize},
+    {"aten._upsample_bilinear2d_aa.vec", aligned_factors, resize},
+    {"aten._upsample_bilinear2d_aa_backward.default",
+     "grad_output output_size input_size align_corners scales_h scales_w", resize_backward},
+    {"aten._upsample_bicubic2d_aa.default", "self output_size align_corners scales_h scales_w", resize},
+    {"aten._upsample_bicubic2d_aa.vec", aligned_factors, resize},
+    {"aten._upsample_bicubic2d_aa_backward.default",
+     "grad_output output_size input_size align_corners scales_h scales_w", resize_backward},
 };
 
 }  // namespace

@@ -160,17 +160,22 @@ void normalise_as_known(Context& c, Value x, Value scale, Value bias, Value mean
 
 void batch_norm(Context& c) {
   const std::string_view target = c.entry.target;
+  const auto is = [&](std::string_view part) { return target.find(part) != std::string_view::npos; };
   const Value x = c.tensor("input"), scale = c.optional("weight"), bias = c.optional("bias");
   const Value mean = c.optional("running_mean"), variance = c.optional("running_var");
-  const bool training = target.find("no_training") == std::string_view::npos && c.flag("training", true);
+  const bool training = !is("no_training") && !is("no_update") && c.flag("training", true);
   const double momentum = c.number("momentum", 0.1), eps = c.number("eps", 1e-5);
-  const bool functional = target.find("functional") != std::string_view::npos;
+  const bool functional = is("functional");
+  // The new running statistics are the last two results. A buffer that the device keeps may stand before
+  // them.
+  const size_t updated = is("_with_update") ? 4 : 3;
+  if (updated == 4 || is("no_update")) give_empty(c, 3);
   if (!training) {
     if (!mean || !variance) c.unsupported("it has no running statistics and is not in training");
     normalise_as_known(c, x, scale, bias, mean, variance, eps);
     give_empty(c, 1);
     give_empty(c, 2);
-    if (functional) c.give(3, mean), c.give(4, variance);
+    if (functional) c.give(updated, mean), c.give(updated + 1, variance);
     return;
   }
   if (mean && !functional) c.unsupported("it changes the running statistics in place");
@@ -188,15 +193,18 @@ void batch_norm(Context& c) {
     return cast_to(c, binary(c, "add", kept, binary(c, "mul", reshape_to(c, now, vector), momentum)),
                    old.dtype());
   };
-  if (mean) c.give(3, mixed(mean, s.mean));
-  if (variance) c.give(4, mixed(variance, binary(c, "mul", s.variance, count / std::max(1.0, count - 1))));
+  if (mean) c.give(updated, mixed(mean, s.mean));
+  if (variance)
+    c.give(updated + 1, mixed(variance, binary(c, "mul", s.variance, count / std::max(1.0, count - 1))));
 }
 
 void batch_norm_backward(Context& c) {
   const Value given = c.tensor("grad_out"), x = c.tensor("input"), scale = c.optional("weight");
   const Value mean = c.optional("running_mean"), variance = c.optional("running_var");
-  const Value saved_mean = c.optional("save_mean"), saved_rstd = c.optional("save_invstd");
-  const bool training = c.flag("train", true);
+  const bool plain = c.entry.target.starts_with("aten.native");
+  const Value saved_mean = c.optional("save_mean"),
+              saved_rstd = c.optional(plain ? "save_invstd" : "save_var");
+  const bool training = c.flag(plain ? "train" : "update", true);
   const double eps = c.number("eps", 1e-5);
   c.argument("output_mask");
   const DType wide = accumulated(x.dtype());
@@ -228,17 +236,60 @@ void rms_norm(Context& c) {
   const DType wide = accumulated(x.dtype());
   const size_t count = c.integers("normalized_shape").size();
   const Dims axes = dim_range(x.rank() - count, x.rank());
-  const double least = wide == f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-  const double eps = c.number("eps", x.dtype() == DType::bf16_  ? 0.0078125
-                                     : x.dtype() == DType::f16_ ? 0.0009765625
-                                                                : least);
+  // Without one, that of the dtype in which it computes.
+  const double eps = c.number("eps", wide == f64 ? 0x1p-52 : 0x1p-23);
   const Value in = cast_to(c, x, wide);
-  const Value rstd =
-      unary(c, "rsqrt", binary(c, "add", reduce_over(c, "reduce_mean", binary(c, "mul", in, in), axes), eps));
-  Value y = binary(c, "mul", in, rstd);
-  if (scale) y = binary(c, "mul", y, cast_to(c, scale, wide));
-  c.give(0, cast_to(c, y, c.result(0).dtype));
+  const Value mean = reduce_over(c, "reduce_mean", binary(c, "mul", in, in), axes);
+  const Value rstd = unary(c, "rsqrt", binary(c, "add", mean, eps));
+  if (count > 0 && x.dtype() == c.result(0).dtype) {
+    c.give(0, c.make("rms_norm", {x, scale}, attr("axis", axes[0]), attr("epsilon", eps)));
+  } else {
+    Value y = binary(c, "mul", in, rstd);
+    if (scale) y = binary(c, "mul", y, cast_to(c, scale, wide));
+    c.give(0, cast_to(c, y, c.result(0).dtype));
+  }
   if (c.wants(1)) c.give(1, as_result(c, 1, rstd));
+}
+void rms_norm_backward(Context& c) {
+  const Value x = c.tensor("input"), scale = c.optional("weight");
+  const DType wide = accumulated(x.dtype());
+  c.argument("output_mask");
+  const size_t count = c.integers("normalized_shape").size();
+  const Dims axes = dim_range(x.rank() - count, x.rank()), others = dim_range(0, x.rank() - count);
+  const Value g = c.operand("grad_out", wide), rstd = c.operand("rstd", wide);
+  const Value xhat = binary(c, "mul", cast_to(c, x, wide), rstd);
+  if (c.wants(0)) {
+    const Value dy = scale ? binary(c, "mul", g, cast_to(c, scale, wide)) : g;
+    const Value along_x = reduce_over(c, "reduce_mean", binary(c, "mul", dy, xhat), axes);
+    const Value dx = binary(c, "mul", rstd, binary(c, "sub", dy, binary(c, "mul", xhat, along_x)));
+    c.give(0, as_result(c, 0, dx));
+  }
+  if (!c.wants(1)) return;
+  const Value each = binary(c, "mul", g, xhat);
+  c.give(1, as_result(c, 1, others.empty() ? each : reduce_over(c, "reduce_sum", each, others, false)));
+}
+
+/// Layers of which programs of torch.export consist.
+void group_norm_layer(Context& c) {
+  const Value x = c.tensor("input"), scale = c.optional("weight"), bias = c.optional("bias");
+  c.give(c.make("group_norm", {x, scale, bias}, attr("groups", c.integer("num_groups")),
+                attr("epsilon", c.number("eps", 1e-5))));
+}
+void instance_norm_layer(Context& c) {
+  const Value x = c.tensor("input");
+  Value scale = c.optional("weight"), bias = c.optional("bias");
+  const Value mean = c.optional("running_mean"), variance = c.optional("running_var");
+  const double eps = c.number("eps", 1e-5);
+  c.number("momentum", 0.1);
+  if (!c.flag("use_input_stats", true)) {
+    if (!mean || !variance) c.unsupported("it has neither statistics nor takes them of the input");
+    return normalise_as_known(c, x, scale, bias, mean, variance, eps);
+  }
+  if (mean) c.unsupported("it changes the running statistics in place");
+  const TensorType vector{x.dtype(), {x.dims()[1]}};
+  if (!scale) scale = full(c, vector, 1);
+  if (!bias) bias = full(c, vector, 0);
+  c.give(c.make("instance_norm", {x, scale, bias}, attr("epsilon", eps)));
 }
 
 constexpr OpEntry entries[] = {
@@ -250,17 +301,33 @@ constexpr OpEntry entries[] = {
     {"aten.native_group_norm_backward.default", "grad_out input mean rstd weight N C HxW group output_mask",
      group_norm_backward},
     {"aten._fused_rms_norm.default", "input normalized_shape weight eps", rms_norm},
+    {"aten._fused_rms_norm_backward.default", "grad_out input normalized_shape rstd weight output_mask",
+     rms_norm_backward},
     {"aten.rms_norm.default", "input normalized_shape weight eps", rms_norm},
     {"aten._native_batch_norm_legit_no_training.default",
      "input weight bias running_mean running_var momentum eps", batch_norm},
     {"aten._native_batch_norm_legit_functional.default",
      "input weight bias running_mean running_var training momentum eps", batch_norm},
     {"aten._native_batch_norm_legit.no_stats", "input weight bias training momentum eps", batch_norm},
+    {"aten._native_batch_norm_legit.default",
+     "input weight bias running_mean running_var training momentum eps", batch_norm},
+    {"aten.native_batch_norm.default", "input weight bias running_mean running_var training momentum eps",
+     batch_norm},
+    {"aten._batch_norm_with_update_functional.default",
+     "input weight bias running_mean running_var momentum eps", batch_norm},
+    {"aten._batch_norm_no_update.default", "input weight bias running_mean running_var momentum eps",
+     batch_norm},
     {"aten.batch_norm.default", "input weight bias running_mean running_var training momentum eps ~*",
      batch_norm},
     {"aten.native_batch_norm_backward.default",
      "grad_out input weight running_mean running_var save_mean save_invstd train eps output_mask",
      batch_norm_backward},
+    {"aten.batch_norm_backward.default",
+     "grad_out input weight running_mean running_var save_mean save_var update eps output_mask ~reserve",
+     batch_norm_backward},
+    {"aten.group_norm.default", "input num_groups weight bias eps ~*", group_norm_layer},
+    {"aten.instance_norm.default",
+     "input weight bias running_mean running_var use_input_stats momentum eps ~*", instance_norm_layer},
 };
 
 }  // namespace

@@ -50,38 +50,107 @@ Value batched(Context& c, Value x, size_t dims) {
   return reshape_to(c, x, shape);
 }
 
-/// For each window and each of its elements the element's number among those of the tensor's pooled dims,
-/// i64, and whether it lies inside: [windows..., elements of a window].
-struct Elements {
-  Value numbers, inside;
-  Dims shape;
-};
-Elements elements_of(Context& c, const Windows& w) {
-  Elements e;
-  e.shape = w.count;
-  e.shape.push_back(product(w.kernel));
-  Value in_window = counting(c, i64, e.shape, w.dims);
-  for (size_t k = w.dims; k-- > 0;) {
-    // The innermost dim varies fastest within a window.
-    const Value step = binary(c, "mod", in_window, static_cast<double>(w.kernel[k]));
-    in_window = binary(c, "div", in_window, static_cast<double>(w.kernel[k]));
-    Value at = binary(c, "mul", counting(c, i64, e.shape, k), static_cast<double>(w.stride[k]));
-    at = binary(c, "add", binary(c, "add", at, static_cast<double>(-w.padding[k])),
-                binary(c, "mul", step, static_cast<double>(w.dilation[k])));
-    const Value here = binary(c, "logical_and", binary(c, "ge", at, 0),
-                              binary(c, "lt", at, static_cast<double>(w.sizes[k])));
-    e.inside = e.inside ? binary(c, "logical_and", e.inside, here) : here;
-    int64_t inner = 1;
-    for (size_t j = k + 1; j < w.dims; ++j) inner *= w.sizes[j];
-    const Value part = binary(c, "mul", at, static_cast<double>(inner));
-    e.numbers = e.numbers ? binary(c, "add", e.numbers, part) : part;
+size_t pooled_dims(Context& c) {
+  return c.entry.target.find("1d") != std::string_view::npos   ? 1
+         : c.entry.target.find("3d") != std::string_view::npos ? 3
+                                                               : 2;
+}
+
+/// The elements that the windows of one dim have: [element of a window][window]. An element outside is the
+/// window's nearest one inside instead, which changes no maximum, and not which element comes first.
+using Steps = std::vector<Dims>;
+
+Steps steps_of(const Windows& w, size_t k) {
+  Steps steps;
+  const int64_t size = w.sizes[k], dilation = w.dilation[k];
+  for (int64_t s = 0; s < w.kernel[k]; ++s) {
+    steps.emplace_back();
+    for (int64_t o = 0; o < w.count[k]; ++o) {
+      const int64_t first = o * w.stride[k] - w.padding[k];
+      const int64_t low = first < 0 ? (dilation - 1 - first) / dilation : 0,
+                    high = (size - 1 - first) / dilation;
+      const int64_t place = first + std::max(low, std::min(s, high)) * dilation;
+      steps.back().push_back(std::clamp<int64_t>(place, 0, size - 1));
+    }
   }
-  e.numbers = select(c, e.inside, e.numbers, number_like(c, e.numbers, 0));
-  return e;
+  return steps;
+}
+/// Adaptive windows: number o has [o * in / out, ceil((o + 1) * in / out)).
+Steps adaptive_steps(int64_t in, int64_t out) {
+  Steps steps;
+  bool more = true;
+  for (int64_t s = 0; more; ++s) {
+    more = false;
+    steps.emplace_back();
+    for (int64_t o = 0; o < out; ++o) {
+      const int64_t first = o * in / out, end = ((o + 1) * in + out - 1) / out;
+      more = more || first + s + 1 < end;
+      steps.back().push_back(std::min(first + s, end - 1));
+    }
+  }
+  return steps;
+}
+
+/// Elements of x along dim `axis` at places that are known.
+Value take(Context& c, Value x, size_t axis, const Dims& places) {
+  const int64_t step = places.size() > 1 ? places[1] - places[0] : 1;
+  bool regular = step > 0;
+  for (size_t k = 1; k < places.size(); ++k) regular = regular && places[k] - places[k - 1] == step;
+  return regular ? slice_dim(c, x, axis, places[0], static_cast<int64_t>(places.size()), step)
+                 : gather(c, x, c.graph.integers(places), axis);
+}
+
+struct Greatest {
+  Value values, numbers;
+};
+/// Of each window of one dim the greatest element, the first among equal ones, and its number: the place
+/// times `stride`, plus the number that the element has in `from`. The last NaN wins, as in PyTorch.
+Greatest greatest_along(Context& c, Greatest from, size_t axis, const Steps& steps, int64_t stride) {
+  const size_t rank = from.values.rank();
+  const auto numbered = [&](Dims places) {
+    for (auto& place : places) place *= stride;
+    return along(c, c.graph.integers(places), axis, rank);
+  };
+  const int64_t size = from.values.dims()[axis];
+  bool whole = steps[0].size() == 1 && static_cast<int64_t>(steps.size()) == size;
+  for (size_t s = 0; whole && s < steps.size(); ++s) whole = steps[s][0] == static_cast<int64_t>(s);
+  if (whole) {
+    const Value place =
+        c.make("argmax", {from.values}, attr("axis", static_cast<int64_t>(axis)), attr("keepdims", true));
+    Value number = binary(c, "mul", place, static_cast<double>(stride));
+    if (from.numbers) number = binary(c, "add", number, gather_elements(c, from.numbers, place, axis));
+    return {reduce_over(c, "reduce_max", from.values, {static_cast<int64_t>(axis)}), number};
+  }
+  Greatest best;
+  for (const auto& places : steps) {
+    const Value value = take(c, from.values, axis, places);
+    Value number = numbered(places);
+    if (from.numbers) number = binary(c, "add", number, take(c, from.numbers, axis, places));
+    number = expand_to(c, number, value.dims());
+    if (!best.values) {
+      best = {value, number};
+      continue;
+    }
+    Value better = binary(c, "gt", value, best.values);
+    if (is_float(value.dtype())) better = binary(c, "logical_or", better, unary(c, "isnan", value));
+    best = {select(c, better, value, best.values), select(c, better, number, best.numbers)};
+  }
+  return best;
+}
+/// The same over all pooled dims. Numbers count the elements of these dims.
+Greatest greatest(Context& c, Value x, const std::vector<Steps>& steps) {
+  Greatest found{x, Value()};
+  int64_t stride = 1;
+  for (size_t k = steps.size(); k-- > 0;) {
+    const size_t axis = 2 + k;
+    found = greatest_along(c, found, axis, steps[k], stride);
+    stride *= x.dims()[axis];
+  }
+  return found;
 }
 
 void max_pool(Context& c) {
-  const size_t dims = c.entry.target.find("3d") != std::string_view::npos ? 3 : 2;
+  const size_t dims = pooled_dims(c);
   const Value x = batched(c, c.tensor("self"), dims);
   const auto w = read_windows(c, dims, x.dims(), c.result(0).dims);
   const Value y = c.make("max_pool", {x}, attr("kernel", w.kernel), attr("strides", w.stride),
@@ -89,29 +158,29 @@ void max_pool(Context& c) {
                          attr("dilations", w.dilation), attr("sizes", w.count));
   c.give(0, reshape_to(c, y, c.result(0).dims));
   if (!c.wants(1)) return;
-  const auto e = elements_of(c, w);
-  const int64_t n = x.dims()[0], channels = x.dims()[1];
-  Dims gathered = {n, channels};
-  gathered.insert(gathered.end(), e.shape.begin(), e.shape.end());
-  const Value flat = reshape_to(c, x, {n, channels, product(w.sizes)});
-  Value in_windows = c.make("gather", {flat, e.numbers}, attr("axis", 2));
-  const bool floats = is_float(x.dtype());
-  const Value least = floats ? number_like(c, x, -std::numeric_limits<double>::infinity())
-                             : number_like(c, x, std::numeric_limits<int32_t>::min());
-  in_windows = select(c, e.inside, in_windows, least);
-  const Value chosen =
-      c.make("argmax", {in_windows}, attr("axis", static_cast<int64_t>(dims + 2)), attr("keepdims", true));
-  Dims of_all = gathered;
-  of_all[0] = of_all[1] = 1;
-  const Value numbers = expand_to(c, reshape_to(c, e.numbers, of_all), gathered);
-  const Value found =
-      c.make("gather_elements", {numbers, chosen}, attr("axis", static_cast<int64_t>(dims + 2)));
-  c.give(1, reshape_to(c, found, c.result(1).dims));
+  std::vector<Steps> steps;
+  for (size_t k = 0; k < dims; ++k) steps.push_back(steps_of(w, k));
+  c.give(1, reshape_to(c, greatest(c, x, steps).numbers, c.result(1).dims));
+}
+void adaptive_max_pool(Context& c) {
+  const size_t dims = pooled_dims(c);
+  const Value x = batched(c, c.tensor("self"), dims);
+  c.argument("output_size");
+  const Dims in = x.dims(), out = c.result(0).dims;
+  std::vector<Steps> steps;
+  for (size_t k = 0; k < dims; ++k) {
+    const int64_t count = out[out.size() - dims + k];
+    if (count == 0) c.unsupported("a result without elements");
+    steps.push_back(adaptive_steps(in[2 + k], count));
+  }
+  const auto found = greatest(c, x, steps);
+  c.give(0, reshape_to(c, found.values, c.result(0).dims));
+  if (c.wants(1)) c.give(1, reshape_to(c, found.numbers, c.result(1).dims));
 }
 
 /// Adds each element of the gradient to the element that was the greatest of its window.
 void max_pool_backward(Context& c) {
-  const size_t dims = c.entry.target.find("3d") != std::string_view::npos ? 3 : 2;
+  const size_t dims = pooled_dims(c);
   for (const auto* name : {"kernel_size", "stride", "padding", "dilation", "ceil_mode"}) c.argument(name);
   const Value g = batched(c, c.tensor("grad_output"), dims), indices = batched(c, c.tensor("indices"), dims);
   const Value x = batched(c, c.tensor("self"), dims);
@@ -162,12 +231,6 @@ Value inverse_sizes(Context& c, DType dtype, const Windows& w, bool with_padding
     all = all ? binary(c, "mul", all, along_dim) : along_dim;
   }
   return cast_to(c, unary(c, "reciprocal", all), dtype);
-}
-
-size_t pooled_dims(Context& c) {
-  return c.entry.target.find("1d") != std::string_view::npos   ? 1
-         : c.entry.target.find("3d") != std::string_view::npos ? 3
-                                                               : 2;
 }
 
 void avg_pool(Context& c) {
@@ -297,6 +360,8 @@ constexpr const char* avg_gradients =
 
 constexpr OpEntry entries[] = {
     {"aten.max_pool2d_with_indices.default", max_windows, max_pool},
+    {"aten.max_pool1d_with_indices.default", max_windows, max_pool},
+    {"aten.max_pool1d.default", max_windows, max_pool},
     {"aten.max_pool2d.default", max_windows, max_pool},
     {"aten.max_pool3d.default", max_windows, max_pool},
     {"aten.max_pool3d_with_indices.default", max_windows, max_pool},
@@ -304,11 +369,17 @@ constexpr OpEntry entries[] = {
      "grad_output self kernel_size stride padding dilation ceil_mode indices", max_pool_backward},
     {"aten.max_pool3d_with_indices_backward.default",
      "grad_output self kernel_size stride padding dilation ceil_mode indices", max_pool_backward},
+    {"aten.adaptive_max_pool1d.default", "self output_size", adaptive_max_pool},
+    {"aten.adaptive_max_pool2d.default", "self output_size", adaptive_max_pool},
+    {"aten.adaptive_max_pool3d.default", "self output_size", adaptive_max_pool},
+    {"aten.adaptive_max_pool2d_backward.default", "grad_output self indices", max_pool_backward},
+    {"aten.adaptive_max_pool3d_backward.default", "grad_output self indices", max_pool_backward},
     {"aten.avg_pool1d.default", avg_windows, avg_pool},
     {"aten.avg_pool2d.default", avg_windows, avg_pool},
     {"aten.avg_pool3d.default", avg_windows, avg_pool},
     {"aten.avg_pool2d_backward.default", avg_gradients, avg_pool_backward},
     {"aten.avg_pool3d_backward.default", avg_gradients, avg_pool_backward},
+    {"aten.adaptive_avg_pool1d.default", "self output_size", adaptive_avg_pool},
     {"aten.adaptive_avg_pool2d.default", "self output_size", adaptive_avg_pool},
     {"aten.adaptive_avg_pool3d.default", "self output_size", adaptive_avg_pool},
     {"aten._adaptive_avg_pool2d.default", "self output_size", adaptive_avg_pool},

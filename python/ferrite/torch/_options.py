@@ -6,12 +6,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+import pathlib
 import threading
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
+from ferrite import _bridge
 from ferrite._errors import Error
 from ferrite._session import Session
 
@@ -75,10 +77,23 @@ def session_for(options: Options, device_type: str) -> Session:
     """The session of these options; graphs with equal options share one."""
     device = options.device or device_type
     threads = options.threads or torch.get_num_threads()
-    key = (os.getpid(), options.manifest, options.plugins, device, threads, options.profile)
+    plugins = options.plugins
+    if device not in ("cpu", "interpreter") and options.manifest is None:
+        plugins = (*plugins, *_plugins_of(device))
+    key = (os.getpid(), options.manifest, plugins, device, threads, options.profile)
     with _lock:
         if key not in _sessions:
             _sessions[key] = Session(
-                options.manifest, plugins=options.plugins, device=device, threads=threads, profile=options.profile
+                options.manifest, plugins=plugins, device=device, threads=threads, profile=options.profile
             )
         return _sessions[key]
+
+
+def _plugins_of(device: str) -> list[str]:
+    """The descriptor of the installed plugin for a device, which the default pipeline does not enable."""
+    package = pathlib.Path(_bridge.__file__).parent
+    for folder in (package / "lib", package.parent.parent / "lib"):
+        descriptor = folder / "ferrite" / "plugins" / f"ferrite.{device}.plugin.toml"
+        if descriptor.exists():
+            return [str(descriptor)]
+    return []
