@@ -35,6 +35,8 @@ const OpEntry* find_op(std::string_view target) {
 
 std::string source_of(std::string_view target) {
   std::string source(target);
+  // The only overload of an operator has this name.
+  if (source.ends_with(".default")) source.resize(source.size() - std::string_view(".default").size());
   if (const auto dot = source.find('.'); dot != std::string::npos) source.replace(dot, 1, "::");
   return "torch:" + source;
 }

@@ -43,7 +43,7 @@ const OpEntry* find_op(std::string_view target);
 std::vector<std::string> supported_sources();
 /// A line "<overload>\tall\tsupported" for each overload, sorted.
 std::string coverage_text();
-/// "torch:aten::add.Tensor" for "aten.add.Tensor".
+/// "torch:aten::add.Tensor" for "aten.add.Tensor", "torch:acme::rope" for "acme.rope.default".
 std::string source_of(std::string_view target);
 
 }  // namespace ferrite::from_torch

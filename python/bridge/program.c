@@ -195,6 +195,35 @@ static DLManagedTensorVersioned* restrided(DLManagedTensorVersioned* inner, cons
   return &made->managed;
 }
 
+/// Whether the elements lie row by row, without gaps.
+static int is_contiguous(const DLTensor* tensor) {
+  if (!tensor->strides) return 1;
+  int64_t expected = 1;
+  for (int32_t k = tensor->ndim; k-- > 0;) {
+    if (tensor->shape[k] != 1 && tensor->strides[k] != expected) return 0;
+    expected *= tensor->shape[k];
+  }
+  return 1;
+}
+
+/// A copy of a tensor as the program stores it: permuted, and contiguous. PyTorch may give other strides than
+/// it predicted when the program was compiled, and the memory of a device is not copied by the program.
+static PyObject* contiguous_copy(PyObject* tensor, const ProgramInput* input) {
+  PyObject* permuted = tensor;
+  Py_INCREF(tensor);
+  if (input->permutation[0] >= 0) {
+    PyObject* dims = PyTuple_New(input->rank);
+    for (int32_t k = 0; dims && k < input->rank; ++k)
+      PyTuple_SetItem(dims, k, PyLong_FromLong(input->permutation[k]));
+    Py_DECREF(permuted);
+    permuted = dims ? PyObject_CallMethod(tensor, "permute", "(O)", dims) : NULL;
+    Py_XDECREF(dims);
+  }
+  PyObject* copy = permuted ? PyObject_CallMethod(permuted, "contiguous", NULL) : NULL;
+  Py_XDECREF(permuted);
+  return copy;
+}
+
 static void set_allocation_error(void* context, const char* kind, const char* message) {
   (void)context;
   PyErr_SetString(strcmp(kind, "MemoryError") == 0 ? PyExc_MemoryError : PyExc_RuntimeError, message);
@@ -237,25 +266,35 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
     if (self->api->view_of_object(tensor, view) != 0) goto done;
     if (view->device.device_type != kDLCPU) device = view->device;
     pointers[k] = view;
-    if (input->permutation[0] < 0) continue;
-    if (view->ndim != input->rank) {
-      PyErr_Format(PyExc_ValueError, "argument %zd has rank %d, and the program was compiled for rank %d",
-                   input->argument, view->ndim, input->rank);
+    if (input->permutation[0] >= 0) {
+      if (view->ndim != input->rank) {
+        PyErr_Format(PyExc_ValueError, "argument %zd has rank %d, and the program was compiled for rank %d",
+                     input->argument, view->ndim, input->rank);
+        goto done;
+      }
+      if (!permuted && !(permuted = calloc(in, sizeof *permuted))) {
+        PyErr_NoMemory();
+        goto done;
+      }
+      PermutedView* other = &permuted[k];
+      other->view = *view;
+      for (int32_t d = 0; d < input->rank; ++d) {
+        other->shape[d] = view->shape[input->permutation[d]];
+        if (view->strides) other->shape[most_rank + d] = view->strides[input->permutation[d]];
+      }
+      other->view.shape = other->shape;
+      if (view->strides) other->view.strides = other->shape + most_rank;
+      pointers[k] = &other->view;
+    }
+    if (view->device.device_type == kDLCPU || is_contiguous(pointers[k])) continue;
+    PyObject* copy = contiguous_copy(tensor, input);
+    if (!copy || PyList_Append(arguments, copy) != 0) {
+      Py_XDECREF(copy);
       goto done;
     }
-    if (!permuted && !(permuted = calloc(in, sizeof *permuted))) {
-      PyErr_NoMemory();
-      goto done;
-    }
-    PermutedView* other = &permuted[k];
-    other->view = *view;
-    for (int32_t d = 0; d < input->rank; ++d) {
-      other->shape[d] = view->shape[input->permutation[d]];
-      if (view->strides) other->shape[most_rank + d] = view->strides[input->permutation[d]];
-    }
-    other->view.shape = other->shape;
-    if (view->strides) other->view.strides = other->shape + most_rank;
-    pointers[k] = &other->view;
+    Py_DECREF(copy);  // the list holds it
+    if (self->api->view_of_object(copy, view) != 0) goto done;
+    pointers[k] = view;
   }
   for (Py_ssize_t k = 0; k < self->output_count; ++k) {
     ProgramOutput* output = &self->outputs[k];

@@ -74,7 +74,7 @@ class LockTest(ProgramTest):
 
     def test_names_and_hashes_every_file(self):
         plugins = {one["id"]: one for one in self.locked()["plugin"]}
-        self.assertEqual(set(plugins), {"ferrite.cpu", "ferrite.onnx", "ferrite.passes", "ferrite.std", "test.hooks"})
+        self.assertEqual(set(plugins), {"ferrite.cpu", "ferrite.onnx", "ferrite.passes", "ferrite.std", "ferrite.torch", "test.hooks"})
         hooks = plugins["test.hooks"]
         self.assertEqual((hooks["version"], hooks["library"]), ("1.0.0", "plugins/hooks.so"))
         self.assertEqual(hooks["library_sha256"], hashlib.sha256(self.library.read_bytes()).hexdigest())
