@@ -95,7 +95,7 @@ class Builder {
       try {
         entry->handler(context);
       } catch (const Failure& failure) {
-        const std::string code(failure.code());
+        const std::string& code = failure.code();
         if (code == "FE-I52" || code == "FE-I53") throw;
         throw Failure(failure.status(), failure.code(), context.where() + ": " + failure.what());
       }

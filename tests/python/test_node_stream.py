@@ -72,6 +72,15 @@ class NodeStreamTest(unittest.TestCase):
         self.assertEqual([(line[0], line[1], line[2]) for line in lines],
                          [("1", "acme.one.default", "FE-I50"), ("3", "aten.neg.default", "FE-I54")])
 
+    def test_what_the_host_refuses_is_one_nodes_error(self):
+        nodes = [
+            node("aten.mm.default", [{"v": 0}, {"v": 0}], [["float32", [2, 3]]]),  # [2,3] x [2,3]
+            node("aten.relu.default", [{"v": 0}], [["float32", [2, 3]]]),
+        ]
+        model = self.session.load("graph.aten", stream([X], nodes, [["z", 2]]))
+        lines = [line.split("\t") for line in model._model.unsupported().splitlines()]
+        self.assertEqual([(line[0], line[1]) for line in lines], [("0", "aten.mm.default")])
+
     def test_wrong_arguments(self):
         result = [["float32", [2, 3]]]
         for target, args, kwargs, code in [

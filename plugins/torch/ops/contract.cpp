@@ -299,8 +299,8 @@ Value resizing_matrix(Context& c, const Resizing& r, size_t k, int64_t in, int64
     const double spread = std::max(step, 1.0), reach = (cubic ? 2 : 1) * spread;
     for (int64_t o = 0; o < out; ++o) {
       const double centre = step * (static_cast<double>(o) + 0.5);
-      const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - reach + 0.5), 0);
-      const int64_t end = std::min(static_cast<int64_t>(centre + reach + 0.5), in);
+      const int64_t first = std::max<int64_t>(static_cast<int64_t>(std::trunc(centre - reach + 0.5)), 0);
+      const int64_t end = std::min(static_cast<int64_t>(std::trunc(centre + reach + 0.5)), in);
       std::vector<double> weights;
       double total = 0;
       for (int64_t i = first; i < end; ++i) {

@@ -119,11 +119,13 @@ class _Compiler:
             try:
                 return self._whole(segment, self._compiled(segment))
             except Error as error:
-                if not error.code.startswith("FE-I5"):
+                self._survey()
+                if not self.unsupported:  # all could be imported: compiling failed
                     if not self._may_fall_back(error):
                         raise
                     self._give_up(self.computing, error)
-        self._survey()
+        else:
+            self._survey()
         self._say()
         return self._divided()
 
