@@ -5,5 +5,5 @@ import sys
 
 import operators
 
-sys.argv = [sys.argv[0], "--part", "3/10", "--dtypes", "float32,int64,bool", *sys.argv[1:]]
+sys.argv = [sys.argv[0], "--part", "3/16", "--dtypes", "float32,int64,bool", *sys.argv[1:]]
 sys.exit(operators.main())
