@@ -173,10 +173,10 @@ FERRITE_API int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_r
 FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs,
                                           uint64_t input_count);
 
-// Tells which nodes of the model cannot be imported, trying each by itself for the model's fixed shapes. Calls
-// `write` once with a text: for each such node a line with its index, op, error code and reason, separated by
-// tabs; no line if all can be imported. FERRITE_EUNSUPPORTED (FE-I06) if the format's importer cannot tell;
-// FERRITE_EINVALID (FE-X04) if an input's shape is not fixed.
+// Tells which nodes of the model cannot be imported, trying each by itself for the model's fixed shapes.
+// Calls `write` once with a text: for each such node a line with its index, op, error code and reason,
+// separated by tabs; no line if all can be imported. FERRITE_EUNSUPPORTED (FE-I06) if the format's importer
+// cannot tell; FERRITE_EINVALID (FE-X04) if an input's shape is not fixed.
 FERRITE_API int32_t ferrite_model_unsupported(ferrite_model* model, void* context,
                                               void (*write)(void* context, const char* text, uint64_t bytes));
 
