@@ -30,7 +30,8 @@ typedef struct {
 PyObject* tensor_of(DLManagedTensorVersioned* managed);
 
 typedef struct {
-  PyObject_HEAD ferrite_model* model;
+  PyObject_HEAD
+  ferrite_model* model;
   PyObject* session;  // outlives the model
 } Model;
 

@@ -140,8 +140,8 @@ static PyObject* model_run(PyObject* self, PyObject* sequence) {
   DLManagedTensorVersioned** outputs = calloc(count + 1, sizeof *outputs);
   int32_t status = FERRITE_ENOMEM;
   if (outputs) {
-    Py_BEGIN_ALLOW_THREADS status =
-        ferrite_run_alloc(model, given.pointers, (uint64_t)given.count, outputs, count);
+    Py_BEGIN_ALLOW_THREADS
+    status = ferrite_run_alloc(model, given.pointers, (uint64_t)given.count, outputs, count);
     Py_END_ALLOW_THREADS
   }
   given_free(&given);
@@ -168,7 +168,8 @@ static PyObject* model_compile(PyObject* self, PyObject* sequence) {
   int32_t status = FERRITE_OK;
   const int taken = given_take(&given, sequence);
   if (taken == 0) {
-    Py_BEGIN_ALLOW_THREADS status = ferrite_model_compile(model, given.pointers, (uint64_t)given.count);
+    Py_BEGIN_ALLOW_THREADS
+    status = ferrite_model_compile(model, given.pointers, (uint64_t)given.count);
     Py_END_ALLOW_THREADS
   }
   given_free(&given);
@@ -207,8 +208,10 @@ static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
   }
   if (!PyErr_Occurred()) {
     ferrite_model* model = ((Model*)self)->model;
-    Py_BEGIN_ALLOW_THREADS status = ferrite_model_compile(model, pointers, (uint64_t)count);
-    Py_END_ALLOW_THREADS if (status != FERRITE_OK) raise_last();
+    Py_BEGIN_ALLOW_THREADS
+    status = ferrite_model_compile(model, pointers, (uint64_t)count);
+    Py_END_ALLOW_THREADS
+    if (status != FERRITE_OK) raise_last();
   }
   free(types);
   free((void*)pointers);
@@ -226,16 +229,20 @@ static PyObject* model_ledger(PyObject* self, PyObject* unused) {
   (void)unused;
   PyObject* text = NULL;
   int32_t status;
-  Py_BEGIN_ALLOW_THREADS status = ferrite_model_ledger(((Model*)self)->model, &text, take_text);
-  Py_END_ALLOW_THREADS return status == FERRITE_OK ? text : raise_last();
+  Py_BEGIN_ALLOW_THREADS
+  status = ferrite_model_ledger(((Model*)self)->model, &text, take_text);
+  Py_END_ALLOW_THREADS
+  return status == FERRITE_OK ? text : raise_last();
 }
 
 static PyObject* model_unsupported(PyObject* self, PyObject* unused) {
   (void)unused;
   PyObject* text = NULL;
   int32_t status;
-  Py_BEGIN_ALLOW_THREADS status = ferrite_model_unsupported(((Model*)self)->model, &text, take_text);
-  Py_END_ALLOW_THREADS return status == FERRITE_OK ? text : raise_last();
+  Py_BEGIN_ALLOW_THREADS
+  status = ferrite_model_unsupported(((Model*)self)->model, &text, take_text);
+  Py_END_ALLOW_THREADS
+  return status == FERRITE_OK ? text : raise_last();
 }
 
 static PyObject* model_stats(PyObject* self, PyObject* unused) {

@@ -23,7 +23,8 @@ typedef struct {
 } ProgramOutput;
 
 typedef struct {
-  PyObject_HEAD PyObject* model;
+  PyObject_HEAD
+  PyObject* model;
   const fe_exchange_api* api;
   PyObject* api_capsule;
   Py_ssize_t input_count, output_count, computed_count;
@@ -317,9 +318,10 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
     if (PyList_SetSlice(list, 0, PyList_Size(list), NULL) != 0) goto done;
     ferrite_model* model = ((Model*)self->model)->model;
     int32_t status;
-    Py_BEGIN_ALLOW_THREADS status =
-        ferrite_run_with(model, &options, (const DLTensor* const*)pointers, in, pointers + in, computed);
-    Py_END_ALLOW_THREADS if (status != FERRITE_OK) {
+    Py_BEGIN_ALLOW_THREADS
+    status = ferrite_run_with(model, &options, (const DLTensor* const*)pointers, in, pointers + in, computed);
+    Py_END_ALLOW_THREADS
+    if (status != FERRITE_OK) {
       raise_last();
       goto done;
     }

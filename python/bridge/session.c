@@ -5,7 +5,8 @@
 #include "bridge.h"
 
 typedef struct {
-  PyObject_HEAD ferrite_session* session;
+  PyObject_HEAD
+  ferrite_session* session;
 } Session;
 
 static const char* text_or_null(PyObject* object) {
@@ -49,8 +50,10 @@ static PyObject* session_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
   }
   options.plugins = list;
   options.plugin_count = (uint64_t)count;
-  Py_BEGIN_ALLOW_THREADS status = ferrite_session_open(&options, &opened);
-  Py_END_ALLOW_THREADS if (status != FERRITE_OK) {
+  Py_BEGIN_ALLOW_THREADS
+  status = ferrite_session_open(&options, &opened);
+  Py_END_ALLOW_THREADS
+  if (status != FERRITE_OK) {
     raise_last();
     goto failed;
   }
@@ -82,18 +85,21 @@ static PyObject* session_load(PyObject* self, PyObject* args) {
   ferrite_session* session = ((Session*)self)->session;
   ferrite_model* opened = NULL;
   int32_t status;
-  Py_BEGIN_ALLOW_THREADS status =
-      data ? ferrite_model_load_bytes(session, path, data, (uint64_t)bytes, &opened)
-           : ferrite_model_load(session, path, &opened);
-  Py_END_ALLOW_THREADS return status == FERRITE_OK ? model_of(self, opened) : raise_last();
+  Py_BEGIN_ALLOW_THREADS
+  status = data ? ferrite_model_load_bytes(session, path, data, (uint64_t)bytes, &opened)
+                : ferrite_model_load(session, path, &opened);
+  Py_END_ALLOW_THREADS
+  return status == FERRITE_OK ? model_of(self, opened) : raise_last();
 }
 
 static PyObject* session_device(PyObject* self, PyObject* unused) {
   (void)unused;
   DLDevice device;
   int32_t status;
-  Py_BEGIN_ALLOW_THREADS status = ferrite_session_device(((Session*)self)->session, &device);
-  Py_END_ALLOW_THREADS if (status != FERRITE_OK) return raise_last();
+  Py_BEGIN_ALLOW_THREADS
+  status = ferrite_session_device(((Session*)self)->session, &device);
+  Py_END_ALLOW_THREADS
+  if (status != FERRITE_OK) return raise_last();
   return Py_BuildValue("ii", (int)device.device_type, (int)device.device_id);
 }
 

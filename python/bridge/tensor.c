@@ -5,7 +5,8 @@
 #include "bridge.h"
 
 typedef struct {
-  PyObject_HEAD DLManagedTensorVersioned* managed;  // null once it was given away
+  PyObject_HEAD
+  DLManagedTensorVersioned* managed;  // null once it was given away
 } Tensor;
 
 PyObject* tensor_type;
