@@ -113,19 +113,16 @@ class Builder {
       if (!node.results[k] || !given[k]) continue;
       const auto type = given[k].type();
       if (type != *node.results[k])
-        throw Failure(
-            FE_EUNSUPPORTED, "FE-I54",
-            detail::concatenate("node '", node.name, "' (", node.target, ")",
-                                node.place.empty() ? "" : " at ", node.place, ": result ", k, " is ",
-                                to_string(type), ", and PyTorch says ", to_string(*node.results[k])));
+        throw Failure(FE_EUNSUPPORTED, "FE-I54",
+                      detail::concatenate(where(node), ": result ", k, " is ", to_string(type),
+                                          ", and PyTorch says ", to_string(*node.results[k])));
     }
   }
 
   /// A custom op: its tensors become operands, all else attributes, named as in the call.
   std::vector<Value> by_plugin(const ProgramNode& node) {
     const std::string source = source_of(node.target);
-    std::string place = "node '" + node.name + "' (" + node.target + ")";
-    if (!node.place.empty()) place += " at " + node.place;
+    const std::string place = where(node);
     if (plugins_.find(source, 0, known_).kind == FE_READER_NONE)
       throw Failure(FE_EUNSUPPORTED, "FE-I50", place + ": the overload is not supported");
     std::vector<fe_value> operands;

@@ -182,12 +182,6 @@ void Context::give(size_t k, Value value) {
   if (k < given_.size()) given_[k] = value;
 }
 
-std::string Context::where() const {
-  std::string text = "node '" + node.name + "' (" + node.target + ")";
-  if (!node.place.empty()) text += " at " + node.place;
-  return text;
-}
-
 void Context::check_all_read() const {
   for (const auto& parameter : parameters_)
     if (!parameter.read && parameter.argument && !parameter.argument->is_none())

@@ -66,8 +66,7 @@ class Context {
     return graph.make(op, std::vector<Value>(operands), std::vector<Attr>{std::forward<Parts>(attrs)...});
   }
 
-  /// "node 'add_1' (aten.add.Tensor) at model.py:12"
-  std::string where() const;
+  std::string where() const { return from_torch::where(node); }
   /// The arguments are not what the overload defines.
   template <class... Parts>
   [[noreturn]] void bad(const Parts&... parts) const {

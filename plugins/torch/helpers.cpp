@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "helpers.h"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -33,8 +34,6 @@ DType promote(DType a, DType b) {
     default: return i64;
   }
 }
-
-DType float_of(DType dtype) { return is_float(dtype) ? dtype : f32; }
 
 DType accumulated(DType dtype) { return is_float(dtype) && bits_of(dtype) < 32 ? f32 : dtype; }
 
@@ -89,6 +88,14 @@ Value select(Context& c, Value condition, Value a, Value b) {
   return c.make("where", {cast_to(c, condition, boolean), a, b});
 }
 
+Dims for_each_dim(Context& c, std::string_view name, size_t dims, const Dims& otherwise) {
+  Dims values = c.integers(name);
+  if (values.empty()) return otherwise;
+  if (values.size() == 1) values.resize(dims, values[0]);
+  if (values.size() != dims)
+    c.bad("argument '", name, "' has ", values.size(), " elements for ", dims, " dims");
+  return values;
+}
 size_t named_dim(Context& c, size_t rank, int64_t otherwise) {
   if (rank == 0) c.bad("the tensor has no dims");
   return static_cast<size_t>(c.dim(c.integer("dim", otherwise), rank));
@@ -127,6 +134,35 @@ Value extreme_number(Context& c, DType dtype, bool greatest) {
     return integer_scalar(c, dtype, !greatest ? 0 : bits == 64 ? -1 : (int64_t{1} << bits) - 1);
   const int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
   return integer_scalar(c, dtype, greatest ? most : -most - 1);
+}
+
+Value times_along(Context& c, Value x, Value matrix, size_t dim) {
+  const size_t last = x.rank() - 1;
+  return swap_dims(c, c.make("matmul", {swap_dims(c, x, dim, last), matrix}), dim, last);
+}
+Value power_sum(Context& c, Value x, double order, const Dims& axes, bool keepdims) {
+  Value powers;
+  if (order == 0)
+    powers = cast_to(c, binary(c, "ne", x, 0), x.dtype());
+  else if (order == 2)
+    powers = binary(c, "mul", x, x);
+  else
+    powers = order == 1 ? unary(c, "abs", x) : binary(c, "pow", unary(c, "abs", x), order);
+  return reduce_over(c, "reduce_sum", powers, axes, keepdims);
+}
+Value norm_over(Context& c, Value x, double order, const Dims& axes, bool keepdims) {
+  if (std::isinf(order))
+    return reduce_over(c, order > 0 ? "reduce_max" : "reduce_min", unary(c, "abs", x), axes, keepdims);
+  const Value sum = power_sum(c, x, order, axes, keepdims);
+  if (order == 0 || order == 1) return sum;
+  return order == 2 ? unary(c, "sqrt", sum) : binary(c, "pow", sum, 1 / order);
+}
+Value log_sum_exp(Context& c, Value x, const Dims& axes) {
+  const Value top = reduce_over(c, "reduce_max", x, axes);
+  // A row of one infinity has no difference from it.
+  const Value safe = select(c, unary(c, "isinf", top), number_like(c, top, 0), top);
+  const Value sum = reduce_over(c, "reduce_sum", unary(c, "exp", binary(c, "sub", x, safe)), axes);
+  return binary(c, "add", unary(c, "log", sum), safe);
 }
 
 Value along(Context& c, Value vector, size_t axis, size_t rank) {

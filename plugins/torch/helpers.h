@@ -9,7 +9,6 @@ namespace ferrite::from_torch {
 // Dtypes.
 int category(DType dtype);        ///< none 0, bool 1, integer 2, float 3, complex 4
 DType promote(DType a, DType b);  ///< PyTorch's promotion of two dtypes; none is neutral
-DType float_of(DType dtype);      ///< itself if a float, else f32
 /// f32 for the floats below it, in which PyTorch accumulates; itself otherwise.
 DType accumulated(DType dtype);
 
@@ -32,6 +31,9 @@ Value binary(Context& c, std::string_view op, Value a, double b);  ///< b in a's
 Value unary(Context& c, std::string_view op, Value x);
 Value select(Context& c, Value condition, Value a, Value b);
 
+/// A list of integers with one for each of `dims` dims: a list of one element stands for all of them, an
+/// empty one for `otherwise`.
+Dims for_each_dim(Context& c, std::string_view name, size_t dims, const Dims& otherwise);
 /// The dim that the argument `dim` names, in [0, rank). FE-I52 if the rank is 0.
 size_t named_dim(Context& c, size_t rank, int64_t otherwise = 0);
 
@@ -47,6 +49,15 @@ Value clamped(Context& c, Value index, int64_t low, int64_t high);
 Value sum_of_last(Context& c, Value x);  ///< over the last dim, which goes
 /// The least (or greatest) value of a dtype, of rank 0.
 Value extreme_number(Context& c, DType dtype, bool greatest);
+
+/// The product of each row along dim `dim` and a matrix [size of the dim, new size].
+Value times_along(Context& c, Value x, Value matrix, size_t dim);
+/// The sum of |x|^order, for order 0 the number of those that are not 0.
+Value power_sum(Context& c, Value x, double order, const Dims& axes, bool keepdims = true);
+/// The norm of an order, which may be 0 or infinite.
+Value norm_over(Context& c, Value x, double order, const Dims& axes, bool keepdims = true);
+/// The logarithm of the sum of exp; -inf for rows that are -inf throughout.
+Value log_sum_exp(Context& c, Value x, const Dims& axes);
 
 /// A vector along dim `axis`, with the shape that broadcasts to `rank` dims.
 Value along(Context& c, Value vector, size_t axis, size_t rank);

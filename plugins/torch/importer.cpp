@@ -7,6 +7,7 @@
 #include "ferrite/counted.hpp"
 #include "format/archive.h"
 #include "format/node_stream.h"
+#include "helpers.h"
 #include "registry.h"
 
 namespace ferrite::from_torch {
@@ -30,14 +31,12 @@ std::vector<Value> TorchModel::add_inputs(Graph& graph, std::span<const TensorTy
     inputs.push_back(graph.input(program_.inputs[k].name, input_types[k]));
   for (const auto& constant : program_.constants) {
     // Stored with the slowest dim first; its own order of dims is a transposition of that.
-    Dims stored, back(constant.order.size());
-    for (size_t d = 0; d < constant.order.size(); ++d) {
-      stored.push_back(constant.type.dims[static_cast<size_t>(constant.order[d])]);
-      back[static_cast<size_t>(constant.order[d])] = static_cast<int64_t>(d);
-    }
+    Dims stored;
+    for (const auto d : constant.order) stored.push_back(constant.type.dims[static_cast<size_t>(d)]);
     graph.set_origin(constant.name);
     Value value = graph.weight(constant.name, {constant.type.dtype, stored}, program_.file, constant.offset);
-    if (!std::ranges::is_sorted(back)) value = graph.make("transpose", {value}, {attr("perm", back)});
+    if (!std::ranges::is_sorted(constant.order))
+      value = graph.make("transpose", {value}, {attr("perm", inverse(constant.order))});
     inputs.push_back(value);
   }
   return inputs;

@@ -27,6 +27,12 @@ void check_names(const std::vector<ProgramPort>& ports, std::string_view what) {
 
 }  // namespace
 
+std::string where(const ProgramNode& node) {
+  std::string text = "node '" + node.name + "' (" + node.target + ")";
+  if (!node.place.empty()) text += " at " + node.place;
+  return text;
+}
+
 DType dtype_of(std::string_view name) {
   if (name.starts_with("torch.")) name.remove_prefix(6);
   struct Entry {

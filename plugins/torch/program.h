@@ -65,10 +65,13 @@ struct Program {
   std::vector<ProgramPort> outputs;
 };
 
+/// "node 'add_1' (aten.add.Tensor) at model.py:12"
+std::string where(const ProgramNode& node);
+
 /// The most nodes, values and nested lists that a program may have; more is damage.
 inline constexpr size_t most_values = 1u << 24;
 
-/// "float32", "torch.float32" or "f32" as a dtype; none for a name that is not known.
+/// "float32" or "torch.float32" as a dtype; none for a name that is not known.
 DType dtype_of(std::string_view name);
 
 /// Checks that each value is defined before it is used, and that ports are named apart. FE-I51.

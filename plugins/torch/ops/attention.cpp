@@ -15,7 +15,7 @@ int64_t from_last(Value x, size_t place) {
   const auto dims = x.dims();
   return dims[dims.size() - 1 - place];
 }
-Value turned(Context& c, Value x) { return swap_dims(c, x, x.rank() - 2, x.rank() - 1); }
+Value transposed(Context& c, Value x) { return swap_dims(c, x, x.rank() - 2, x.rank() - 1); }
 Value over_last(Context& c, std::string_view op, Value x) {
   return reduce_over(c, op, x, {static_cast<int64_t>(x.rank()) - 1});
 }
@@ -76,7 +76,7 @@ Attention read_attention(Context& c) {
 
 /// The scores, scaled and masked: what softmax takes. -inf where a key is hidden.
 Value scores(Context& c, Value q, Value k, Value mask, bool causal, double scale) {
-  Value s = binary(c, "mul", c.make("matmul", {q, turned(c, k)}), scale);
+  Value s = binary(c, "mul", c.make("matmul", {q, transposed(c, k)}), scale);
   const Value hidden = number_like(c, s, -infinity);
   if (mask)
     s = mask.dtype() == boolean ? select(c, mask, s, hidden)
@@ -89,11 +89,8 @@ Value scores(Context& c, Value q, Value k, Value mask, bool causal, double scale
 void give_log_sum(Context& c, size_t r, Value s) {
   const auto& type = c.result(r);
   if (product(type.dims) == 0) return c.give(r, full(c, type, 0));
-  const Value top = over_last(c, "reduce_max", s);
-  const Value safe = select(c, unary(c, "isinf", top), number_like(c, top, 0), top);
-  const Value sum = over_last(c, "reduce_sum", unary(c, "exp", binary(c, "sub", s, safe)));
-  Value log = binary(c, "add", unary(c, "log", sum), safe);
-  log = cast_to(c, select(c, binary(c, "eq", sum, 0), number_like(c, sum, 0), log), type.dtype);
+  Value log = log_sum_exp(c, s, {static_cast<int64_t>(s.rank()) - 1});
+  log = cast_to(c, select(c, binary(c, "eq", log, -infinity), number_like(c, log, 0), log), type.dtype);
   Dims dims = log.dims();
   dims.pop_back();
   if (product(dims) == product(type.dims)) return c.give(r, reshape_to(c, log, type.dims));
@@ -159,13 +156,13 @@ void attention_backward(Context& c) {
   // Rows without any key have no probabilities.
   log = select(c, unary(c, "isinf", log), number_like(c, log, 0), log);
   const Value p = unary(c, "exp", binary(c, "sub", scores(c, q, k, a.mask, a.causal, a.scale), log));
-  const Value dv = c.make("matmul", {turned(c, p), g});
-  const Value dp = c.make("matmul", {g, turned(c, v)});
+  const Value dv = c.make("matmul", {transposed(c, p), g});
+  const Value dp = c.make("matmul", {g, transposed(c, v)});
   const Value delta = over_last(c, "reduce_sum", binary(c, "mul", g, out));
   const Value masked = binary(c, "mul", p, binary(c, "sub", dp, delta));
   const Value ds = binary(c, "mul", masked, a.scale);
   c.give(0, cast_to(c, c.make("matmul", {ds, k}), a.q.dtype()));
-  c.give(1, cast_to(c, sum_of_heads(c, c.make("matmul", {turned(c, ds), q}), shared), a.k.dtype()));
+  c.give(1, cast_to(c, sum_of_heads(c, c.make("matmul", {transposed(c, ds), q}), shared), a.k.dtype()));
   c.give(2, cast_to(c, sum_of_heads(c, dv, shared), a.v.dtype()));
   if (!c.wants(3)) return;
   // The mask's: summed over the dims along which it was broadcast.

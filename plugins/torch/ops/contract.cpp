@@ -66,16 +66,7 @@ void addr(Context& c) {
   add_to_product(c, binary(c, "mul", column, row));
 }
 
-// Convolutions. A list of one element stands for all dims.
-
-Dims for_each_dim(Context& c, std::string_view name, size_t dims, int64_t otherwise) {
-  Dims values = c.integers(name);
-  if (values.empty()) values.push_back(otherwise);
-  if (values.size() == 1) values.resize(dims, values[0]);
-  if (values.size() != dims)
-    c.bad("argument '", name, "' has ", values.size(), " elements for ", dims, " dims");
-  return values;
-}
+// Convolutions.
 
 struct Convolution {
   size_t dims;
@@ -86,10 +77,10 @@ struct Convolution {
 
 Convolution read_convolution(Context& c, size_t dims) {
   return {dims,
-          for_each_dim(c, "stride", dims, 1),
-          for_each_dim(c, "padding", dims, 0),
-          for_each_dim(c, "dilation", dims, 1),
-          for_each_dim(c, "output_padding", dims, 0),
+          for_each_dim(c, "stride", dims, Dims(dims, 1)),
+          for_each_dim(c, "padding", dims, Dims(dims, 0)),
+          for_each_dim(c, "dilation", dims, Dims(dims, 1)),
+          for_each_dim(c, "output_padding", dims, Dims(dims, 0)),
           c.integer("groups", 1),
           c.flag("transposed", c.entry.target.starts_with("aten.conv_transpose"))};
 }
@@ -124,8 +115,8 @@ void convolution(Context& c) {
 void named_padding(Context& c) {
   const auto kernel = c.tensor("weight").dims();
   const size_t dims = kernel.size() - 2;
-  Convolution v{dims,          for_each_dim(c, "stride", dims, 1),
-                Dims(dims, 0), for_each_dim(c, "dilation", dims, 1),
+  Convolution v{dims,          for_each_dim(c, "stride", dims, Dims(dims, 1)),
+                Dims(dims, 0), for_each_dim(c, "dilation", dims, Dims(dims, 1)),
                 Dims(dims, 0), c.integer("groups", 1),
                 false};
   Dims high(dims, 0);
@@ -323,10 +314,7 @@ Value resizing_matrix(Context& c, const Resizing& r, size_t k, int64_t in, int64
   }
   return cast_to(c, c.graph.literal({f64, {out, in}}, matrix.data()), dtype);
 }
-Value times_along(Context& c, Value x, Value matrix, size_t dim) {
-  const size_t last = x.rank() - 1;
-  return swap_dims(c, product_of(c, swap_dims(c, x, dim, last), matrix), dim, last);
-}
+
 /// Where a dim keeps its size, some of PyTorch's filters copy it whatever the chosen factor.
 bool is_resized(const Resizing& r, size_t k, int64_t in, int64_t out, bool backward = false) {
   if (in != out) return true;

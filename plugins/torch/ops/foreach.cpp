@@ -158,17 +158,6 @@ void maximum_of_all(Context& c) {
     return reduce_over(c, "reduce_max", x, dim_range(0, x.rank()), false);
   });
 }
-/// The sum of |x|^ord; of order 0 the number of those that are not 0.
-Value power_sum(Context& c, Value x, double order) {
-  Value powers = unary(c, "abs", x);
-  if (order == 0)
-    powers = cast_to(c, binary(c, "ne", x, 0), x.dtype());
-  else if (order == 2)
-    powers = binary(c, "mul", x, x);
-  else if (order != 1)
-    powers = binary(c, "pow", powers, order);
-  return reduce_over(c, "reduce_sum", powers, dim_range(0, x.rank()), false);
-}
 void norm(Context& c) {
   const Items self(c, "self");
   const double order = c.number("ord", 2);
@@ -176,12 +165,8 @@ void norm(Context& c) {
   const bool is_sum = std::string_view(c.entry.standard) == "powsum";
   each(c, [&](size_t k, DType dtype) {
     const Value x = self.at(k, accumulated(dtype));
-    if (!is_sum && std::isinf(order))
-      return reduce_over(c, order > 0 ? "reduce_max" : "reduce_min", unary(c, "abs", x),
-                         dim_range(0, x.rank()), false);
-    const Value sum = power_sum(c, x, order);
-    if (is_sum || order == 0 || order == 1) return sum;
-    return order == 2 ? unary(c, "sqrt", sum) : binary(c, "pow", sum, 1 / order);
+    const Dims all = dim_range(0, x.rank());
+    return is_sum ? power_sum(c, x, order, all, false) : norm_over(c, x, order, all, false);
   });
 }
 

@@ -55,6 +55,11 @@ Value normalised_gradient(Context& c, Value dy, Value xhat, Value rstd, const Di
   return binary(c, "mul", rstd, centred);
 }
 
+/// The sum over the dims that are not normalised.
+Value sum_of_rows(Context& c, Value x, const Dims& others) {
+  return others.empty() ? x : reduce_over(c, "reduce_sum", x, others, false);
+}
+
 void layer_norm_backward(Context& c) {
   const Value given = c.tensor("grad_out"), x = c.tensor("input"), scale = c.optional("weight");
   const DType wide = accumulated(x.dtype());
@@ -69,11 +74,8 @@ void layer_norm_backward(Context& c) {
     const Value dy = scale ? binary(c, "mul", g, cast_to(c, scale, wide)) : g;
     c.give(0, as_result(c, 0, normalised_gradient(c, dy, xhat, rstd, axes)));
   }
-  const auto over_rows = [&](Value value) {
-    return others.empty() ? value : reduce_over(c, "reduce_sum", value, others, false);
-  };
-  if (c.wants(1)) c.give(1, as_result(c, 1, over_rows(binary(c, "mul", g, xhat))));
-  if (c.wants(2)) c.give(2, as_result(c, 2, over_rows(g)));
+  if (c.wants(1)) c.give(1, as_result(c, 1, sum_of_rows(c, binary(c, "mul", g, xhat), others)));
+  if (c.wants(2)) c.give(2, as_result(c, 2, sum_of_rows(c, g, others)));
 }
 
 void group_norm(Context& c) {
@@ -264,9 +266,7 @@ void rms_norm_backward(Context& c) {
     const Value dx = binary(c, "mul", rstd, binary(c, "sub", dy, binary(c, "mul", xhat, along_x)));
     c.give(0, as_result(c, 0, dx));
   }
-  if (!c.wants(1)) return;
-  const Value each = binary(c, "mul", g, xhat);
-  c.give(1, as_result(c, 1, others.empty() ? each : reduce_over(c, "reduce_sum", each, others, false)));
+  if (c.wants(1)) c.give(1, as_result(c, 1, sum_of_rows(c, binary(c, "mul", g, xhat), others)));
 }
 
 /// Layers of which programs of torch.export consist.

@@ -8,16 +8,6 @@
 namespace ferrite::from_torch {
 namespace {
 
-/// A list of one element stands for all dims; an empty one for `otherwise`.
-Dims for_each_dim(Context& c, std::string_view name, size_t dims, const Dims& otherwise) {
-  Dims values = c.integers(name);
-  if (values.empty()) return otherwise;
-  if (values.size() == 1) values.resize(dims, values[0]);
-  if (values.size() != dims)
-    c.bad("argument '", name, "' has ", values.size(), " elements for ", dims, " dims");
-  return values;
-}
-
 /// The windows of a pool over the last dims of a tensor.
 struct Windows {
   size_t dims;
@@ -187,10 +177,8 @@ void max_pool_backward(Context& c) {
   const auto flat = [&](const Dims& d) { return Dims{d[0], d[1], product(Dims(d.begin() + 2, d.end()))}; };
   const DType wide = accumulated(g.dtype());
   const Value zeros = full(c, {wide, flat(x.dims())}, 0);
-  const Value sums = c.make(
-      "scatter_elements",
-      {zeros, reshape_to(c, indices, flat(g.dims())), reshape_to(c, cast_to(c, g, wide), flat(g.dims()))},
-      attr("axis", 2), attr("reduction", "add"));
+  const Value sums = scatter(c, zeros, 2, reshape_to(c, indices, flat(g.dims())),
+                             reshape_to(c, cast_to(c, g, wide), flat(g.dims())), "add");
   c.give(reshape_to(c, cast_to(c, sums, g.dtype()), c.result().dims));
 }
 
@@ -250,10 +238,7 @@ void avg_pool(Context& c) {
   const DType wide = accumulated(x.dtype());
   Value y = cast_to(c, x, wide);
   for (size_t k = 0; k < dims; ++k) {
-    const size_t last = y.rank() - 1, at = 2 + k;
-    y = swap_dims(c, y, at, last);
-    y = c.make("matmul", {y, swap_dims(c, membership(c, wide, w, k), 0, 1)});
-    y = swap_dims(c, y, at, last);
+    y = times_along(c, y, swap_dims(c, membership(c, wide, w, k), 0, 1), 2 + k);
   }
   y = binary(c, "mul", y, inverse_sizes(c, wide, w, with_padding));
   c.give(reshape_to(c, cast_to(c, y, x.dtype()), c.result().dims));
@@ -281,10 +266,7 @@ void avg_pool_backward(Context& c) {
     return c.give(reshape_to(c, cast_to(c, d, g.dtype()), c.result().dims));
   }
   for (size_t k = 0; k < dims; ++k) {
-    const size_t last = d.rank() - 1, at = 2 + k;
-    d = swap_dims(c, d, at, last);
-    d = c.make("matmul", {d, membership(c, wide, w, k)});
-    d = swap_dims(c, d, at, last);
+    d = times_along(c, d, membership(c, wide, w, k), 2 + k);
   }
   c.give(reshape_to(c, cast_to(c, d, g.dtype()), c.result().dims));
 }
@@ -326,9 +308,7 @@ void adaptive_avg_pool(Context& c) {
   const DType wide = accumulated(x.dtype());
   Value y = cast_to(c, x, wide);
   for (size_t k = first; k < in.size(); ++k) {
-    y = swap_dims(c, y, k, in.size() - 1);
-    y = c.make("matmul", {y, swap_dims(c, adaptive_matrix(c, wide, in[k], out[k]), 0, 1)});
-    y = swap_dims(c, y, k, in.size() - 1);
+    y = times_along(c, y, swap_dims(c, adaptive_matrix(c, wide, in[k], out[k]), 0, 1), k);
   }
   c.give(cast_to(c, y, x.dtype()));
 }
@@ -345,9 +325,7 @@ void adaptive_avg_pool_backward(Context& c) {
     single = single && out[k] == 1, count *= static_cast<double>(in[k]);
   if (single) return c.give(cast_to(c, expand_to(c, binary(c, "div", d, count), in), g.dtype()));
   for (size_t k = in.size() - dims; k < in.size(); ++k) {
-    d = swap_dims(c, d, k, in.size() - 1);
-    d = c.make("matmul", {d, adaptive_matrix(c, wide, in[k], out[k])});
-    d = swap_dims(c, d, k, in.size() - 1);
+    d = times_along(c, d, adaptive_matrix(c, wide, in[k], out[k]), k);
   }
   c.give(cast_to(c, d, g.dtype()));
 }

@@ -145,24 +145,10 @@ void vector_norm(Context& c) {
   c.argument("dtype");
   const char* power_name = c.has("p") ? "p" : "ord";
   const double power = c.number(power_name, 2);
-  const Value x = unary(c, "abs", cast_to(c, c.tensor("self"), accumulated(dtype)));
+  const Value x = cast_to(c, c.tensor("self"), accumulated(dtype));
   const Dims axes = reduced_dims(c, "dim", x.rank());
   c.flag("keepdim", false);
-  const double infinity = std::numeric_limits<double>::infinity();
-  Value norm;
-  if (power == infinity)
-    norm = reduce_over(c, "reduce_max", x, axes);
-  else if (power == -infinity)
-    norm = reduce_over(c, "reduce_min", x, axes);
-  else if (power == 0)
-    norm = reduce_over(c, "reduce_sum", cast_to(c, binary(c, "ne", x, 0), x.dtype()), axes);
-  else if (power == 1)
-    norm = reduce_over(c, "reduce_sum", x, axes);
-  else if (power == 2)
-    norm = unary(c, "sqrt", reduce_over(c, "reduce_sum", binary(c, "mul", x, x), axes));
-  else
-    norm = binary(c, "pow", reduce_over(c, "reduce_sum", binary(c, "pow", x, power), axes), 1 / power);
-  c.give(cast_to(c, reshape_to(c, norm, c.result().dims), dtype));
+  c.give(cast_to(c, reshape_to(c, norm_over(c, x, power, axes), c.result().dims), dtype));
 }
 
 void cumulative_sum(Context& c) {
@@ -205,15 +191,11 @@ void count_nonzero(Context& c) {
   const Value x = c.operand("self", boolean);
   c.give(reduce_over(c, "reduce_sum", cast_to(c, x, i64), reduced_dims(c, "dim", x.rank()), false));
 }
-void log_sum_exp(Context& c) {
+void give_log_sum_exp(Context& c) {
   const Value x = c.operand("self", c.result().dtype);
   const Dims axes = reduced_dims(c, "dim", x.rank());
   c.flag("keepdim", false);
-  const Value top = reduce_over(c, "reduce_max", x, axes);
-  // A row of one infinity has no difference from it.
-  const Value safe = select(c, unary(c, "isinf", top), number_like(c, top, 0), top);
-  const Value sum = reduce_over(c, "reduce_sum", unary(c, "exp", binary(c, "sub", x, safe)), axes);
-  c.give(reshape_to(c, binary(c, "add", unary(c, "log", sum), safe), c.result().dims));
+  c.give(reshape_to(c, log_sum_exp(c, x, axes), c.result().dims));
 }
 
 // Softmax.
@@ -462,7 +444,7 @@ constexpr OpEntry entries[] = {
     {"aten.logcumsumexp.default", "self dim", cumulative_log_sum_exp},
     {"aten.count_nonzero.default", "self dim", count_nonzero},
     {"aten.count_nonzero.dim_IntList", "self dim", count_nonzero},
-    {"aten.logsumexp.default", named, log_sum_exp},
+    {"aten.logsumexp.default", named, give_log_sum_exp},
     {"aten._softmax.default", "self dim half_to_float", softmax, "softmax"},
     {"aten._log_softmax.default", "self dim half_to_float", softmax, "log_softmax"},
     {"aten.softmax.int", "self dim dtype", softmax, "softmax"},
