@@ -113,11 +113,10 @@ class _Compiler:
 
     def run(self) -> Callable[[list[Any]], Sequence[Any]]:
         if not self.computing:
-            return self._eager()
+            return _eager(self.module)
         if not self.unsupported:
-            segment = write_segment(self.computing, outputs_of(self.computing, is_tensor), self.sizes)
             try:
-                return self._whole(segment, self._compiled(segment))
+                return self._whole()
             except Error as error:
                 self._survey()
                 if not self.unsupported:  # all could be imported: compiling failed
@@ -155,17 +154,16 @@ class _Compiler:
             self.unsupported[node] = f"{code}: {reason}"
 
     def _say(self) -> None:
-        found = [node for node in self.unsupported if node.target is not operator.getitem]
-        for node in found:
-            self.report.unsupported.append((node.name, str(node.target), self.unsupported[node]))
-        if not found:
+        if not self.unsupported:
             return
-        counts = collections.Counter(str(node.target) for node in found)
+        for node, reason in self.unsupported.items():
+            self.report.unsupported.append((node.name, str(node.target), reason))
+        counts = collections.Counter(str(node.target) for node in self.unsupported)
         text = ", ".join(f"{name} ({count} nodes)" if count > 1 else name for name, count in counts.most_common(12))
         if len(counts) > 12:
             text += f" and {len(counts) - 12} more"
         if self.options.fallback == "error":
-            first = found[0]
+            first = next(iter(self.unsupported))
             raise Error(
                 "FE-Y02",
                 f"Ferrite cannot compile {text}; the first: {self.unsupported[first]}. "
@@ -200,35 +198,32 @@ class _Compiler:
                     sources[node] = operator.attrgetter(node.target)(self.module).detach()
         return sources
 
-    def _whole(self, segment: Segment, model: Any) -> Callable[[list[Any]], Sequence[Any]]:
+    def _whole(self) -> Callable[[list[Any]], Sequence[Any]]:
+        """All of the graph as one program."""
         sources = self._sources()
+        given = [
+            value
+            for value in self.output.args[0]
+            if isinstance(value, fx.Node) and value.op == "call_function" and not _symbolic(value)
+        ]
+        if len(set(given)) < len(given):
+            return self._divided()  # the same tensor twice: rare
+        segment = write_segment(self.computing, given, self.sizes)
+        model = self._compiled(segment)
         computed = dict(zip(segment.outputs, segment.output_types, strict=True))
         outputs: list[Any] = []
         constants: list[tuple[int, Any]] = []
-        given: set[fx.Node] = set()
         for k, value in enumerate(self.output.args[0]):
-            if not isinstance(value, fx.Node) or _symbolic(value) or value.op == "get_attr":
-                if isinstance(value, fx.Node) and value.op == "placeholder":
-                    outputs.append(sources[value])
-                    continue
-                outputs.append(None)
-                if value is not None:
-                    constant = sources.get(value) if isinstance(value, fx.Node) and value.op == "get_attr" else (
-                        self.sizes.of(value.meta["val"]) if isinstance(value, fx.Node) else value)
-                    constants.append((k, constant))
-            elif value.op == "placeholder":
-                outputs.append(sources[value])
-            elif value in given:
-                return self._divided()  # the same tensor twice: rare
-            else:
-                given.add(value)
+            if isinstance(value, fx.Node) and value in computed:
                 outputs.append(computed[value])
-        if [node for node in segment.outputs] != [v for v in dict.fromkeys(self.output.args[0]) if isinstance(v, fx.Node) and v in given]:
-            # The program's outputs are in the order of the graph's nodes; the caller's order is another.
-            ordered = [v for v in self.output.args[0] if isinstance(v, fx.Node) and v in given]
-            segment = write_segment(segment.nodes, ordered, self.sizes)
-            self.report.programs.clear()
-            model = self._compiled(segment)
+            elif isinstance(value, fx.Node) and value.op == "placeholder":
+                outputs.append(sources[value])
+            else:
+                outputs.append(None)
+                if isinstance(value, fx.Node):
+                    value = sources[value] if value.op == "get_attr" else self.sizes.of(value.meta["val"])
+                if value is not None:
+                    constants.append((k, value))
         program = self._program(segment, model, sources, outputs)
         if not constants:
             return _Boxed(program)
@@ -238,16 +233,6 @@ class _Compiler:
             for k, constant in constants:
                 results[k] = constant
             return results
-
-        return _Boxed(run)
-
-    def _eager(self) -> Callable[[list[Any]], Sequence[Any]]:
-        module = self.module
-
-        def run(arguments: list[Any]) -> Sequence[Any]:
-            given = list(arguments)
-            arguments.clear()
-            return module(*given)
 
         return _Boxed(run)
 
@@ -261,7 +246,8 @@ class _Compiler:
                 made[node] = graph.node_copy(node, lambda used: made[used]) if all(
                     used in made for used in node.all_input_nodes
                 ) else self.sizes.of(node.meta["val"])
-        for part in partition(_without_sizes(self.module.graph), self.unsupported):
+        tensors = [node for node in self.module.graph.nodes if not (node.op == "call_function" and _symbolic(node))]
+        for part in partition(tensors, self.unsupported):
             if part.compiled:
                 self._add_segment(graph, part, made)
             else:
@@ -269,8 +255,7 @@ class _Compiler:
                     made[node] = graph.node_copy(node, lambda used: made[used])
         graph.output(fx.map_arg(self.output.args[0], lambda used: made[used]))
         graph.lint()
-        module = fx.GraphModule(self.module, graph)
-        return _Boxed(lambda arguments: _call_emptying(module, arguments))
+        return _eager(fx.GraphModule(self.module, graph))
 
     def _add_segment(self, graph: fx.Graph, part: Part, made: dict[fx.Node, fx.Node]) -> None:
         segment = write_segment(part.nodes, outputs_of(part.nodes, is_tensor), self.sizes)
@@ -316,19 +301,15 @@ class _Boxed:
         return self._run(arguments)
 
 
-def _call_emptying(module: fx.GraphModule, arguments: list[Any]) -> Sequence[Any]:
-    given = list(arguments)
-    arguments.clear()
-    return module(*given)
+def _eager(module: fx.GraphModule) -> _Boxed:
+    """The module as a function of one list, which it empties."""
 
+    def run(arguments: list[Any]) -> Sequence[Any]:
+        given = list(arguments)
+        arguments.clear()
+        return module(*given)
 
-class _Nodes:
-    def __init__(self, nodes: list[fx.Node]) -> None:
-        self.nodes = nodes
-
-
-def _without_sizes(graph: fx.Graph) -> Any:
-    return _Nodes([node for node in graph.nodes if not (node.op == "call_function" and _symbolic(node))])
+    return _Boxed(run)
 
 
 _said: set[str] = set()

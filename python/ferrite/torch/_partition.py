@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import fx
@@ -19,7 +19,7 @@ class Part:
     nodes: list[fx.Node]
 
 
-def partition(graph: fx.Graph, unsupported: Mapping[fx.Node, str]) -> list[Part]:
+def partition(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> list[Part]:
     """The parts in an order in which each finds its inputs computed.
 
     The level of a node is the number of changes between PyTorch and Ferrite on the longest way to it. All compiled
@@ -36,7 +36,7 @@ def partition(graph: fx.Graph, unsupported: Mapping[fx.Node, str]) -> list[Part]
             node = node.all_input_nodes[0]
         return node in unsupported or node.op in ("placeholder", "get_attr")
 
-    for node in graph.nodes:
+    for node in nodes:
         if node.op == "output":
             continue
         if node.op in ("placeholder", "get_attr"):

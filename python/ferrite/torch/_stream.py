@@ -74,7 +74,8 @@ class Sizes:
 
 
 def memory_order(dims: Sequence[int], strides: Sequence[int]) -> list[int] | None:
-    """The dims from the slowest to the fastest in memory, if the tensor is dense; None where it has gaps or overlaps."""
+    """The dims from the slowest to the fastest in memory; None for row-major order, and where the tensor has gaps or
+    overlaps."""
     order = sorted((k for k in range(len(dims)) if dims[k] != 1), key=lambda k: (-strides[k], k))
     expected = 1
     for k in reversed(order):
@@ -89,7 +90,7 @@ def memory_order(dims: Sequence[int], strides: Sequence[int]) -> list[int] | Non
             result.append(k)
         else:
             result.append(rest.pop(0))
-    return result
+    return None if result == list(range(len(dims))) else result
 
 
 # These read a tensor's memory by addresses; a program has values, and their strides are the compiler's choice.
@@ -147,7 +148,6 @@ class Segment:
     outputs: the nodes that it gives.
     """
 
-    nodes: list[fx.Node]
     inputs: list[tuple[fx.Node, list[int] | None]]
     outputs: list[fx.Node]
     stream: bytes
@@ -243,9 +243,7 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         tensor = node.meta["val"]
         type_ = writer.type_of(tensor)
         order = memory_order(type_[1], sizes.all_of(tensor.stride()))
-        if order is None or order == list(range(len(order))):
-            order = None
-        else:
+        if order is not None:
             type_ = [type_[0], [type_[1][k] for k in order]]
         inputs.append((node, order))
         ports.append([node.name, *type_])
@@ -273,11 +271,11 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         strides = sizes.all_of(tensor.stride())
         order = memory_order(type_[1], strides)
         dims, seen = type_[1], None
-        if order is not None and order != list(range(len(order))):
+        if order is not None:
             number = writer.permuted(number, order, type_, node.name)
             dims = [type_[1][k] for k in order]
             seen = [*type_[1], *strides]
         results.append([node.name, number])
         output_types.append((*dlpack_types[tensor.dtype], *_device(tensor), dims, seen))
     stream = json.dumps({"aten": 1, "inputs": ports, "nodes": writer.nodes, "outputs": results}, separators=(",", ":"))
-    return Segment(list(nodes), inputs, list(outputs), stream.encode(), streamed, first, output_types, input_types)
+    return Segment(inputs, list(outputs), stream.encode(), streamed, first, output_types, input_types)
