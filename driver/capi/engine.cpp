@@ -53,6 +53,13 @@ class SessionModel final : public LoadedModel {
     if (!known) known = std::make_shared<CompiledProgram>(program);
     return known;
   }
+  Result<void> save(std::span<const std::vector<int64_t>> input_dims, std::span<const std::string> targets,
+                    const std::string& path) override {
+    std::vector<TargetName> names;
+    for (const auto& target : targets) names.push_back({target, "target " + target});
+    FE_TRY(const auto saved, model_->save(input_dims, options_, names, path));
+    return {};
+  }
 
  private:
   const std::unique_ptr<Model> model_;

@@ -178,6 +178,41 @@ static PyObject* model_compile(PyObject* self, PyObject* sequence) {
   Py_RETURN_NONE;
 }
 
+// save(tensors, [target], path): compiles for the shapes of the tensors and writes a package.
+static PyObject* model_save(PyObject* self, PyObject* args) {
+  PyObject *sequence, *names;
+  const char* path;
+  if (!PyArg_ParseTuple(args, "OOs:save", &sequence, &names, &path)) return NULL;
+  const Py_ssize_t count = PySequence_Size(names);
+  if (count < 0) return NULL;
+  Given given = {0};
+  const char** targets = calloc((size_t)count + 1, sizeof *targets);
+  PyObject** held = calloc((size_t)count + 1, sizeof *held);
+  int32_t status = FERRITE_OK;
+  int taken = targets && held ? given_take(&given, sequence) : -1;
+  if (!targets || !held) PyErr_NoMemory();
+  for (Py_ssize_t k = 0; taken == 0 && k < count; ++k) {
+    PyObject* name = PySequence_GetItem(names, k);
+    held[k] = name ? PyUnicode_AsUTF8String(name) : NULL;
+    Py_XDECREF(name);
+    targets[k] = held[k] ? PyBytes_AsString(held[k]) : NULL;
+    if (!targets[k]) taken = -1;
+  }
+  if (taken == 0) {
+    Py_BEGIN_ALLOW_THREADS
+    status = ferrite_model_save(((Model*)self)->model, given.pointers, (uint64_t)given.count, targets,
+                                (uint64_t)count, path);
+    Py_END_ALLOW_THREADS
+  }
+  for (Py_ssize_t k = 0; held && k < count; ++k) Py_XDECREF(held[k]);
+  free(held);
+  free((void*)targets);
+  given_free(&given);
+  if (taken != 0) return NULL;
+  if (status != FERRITE_OK) return raise_last();
+  Py_RETURN_NONE;
+}
+
 // compile_types([(type code, bits, device type, device, dims)]): compiles for tensors of these types.
 static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
   const Py_ssize_t count = PySequence_Size(sequence);
@@ -263,6 +298,7 @@ static PyMethodDef model_methods[] = {
     {"compile", model_compile, METH_O, "compile(tensors): compiles for their shapes."},
     {"compile_types", model_compile_types, METH_O,
      "compile_types(types): compiles for tensors of these types."},
+    {"save", model_save, METH_VARARGS, "save(tensors, targets, path): compiles and writes a package."},
     {"ledger", model_ledger, METH_NOARGS, "The decisions of the last program, as JSON."},
     {"unsupported", model_unsupported, METH_NOARGS, "A line for each node that cannot be imported."},
     {"stats", model_stats, METH_NOARGS, "Figures of the last program."},

@@ -12,9 +12,9 @@ With PyTorch, `torch.compile(model, backend="ferrite")` is all; see `ferrite.tor
 """
 
 from ferrite._errors import Error
-from ferrite._session import Model, Port, Session, Stats
+from ferrite._session import Model, Package, Port, Session, Stats
 
-__all__ = ["Error", "Model", "Port", "Session", "Stats", "__version__"]
+__all__ = ["Error", "Model", "Package", "Port", "Session", "Stats", "__version__"]
 
 
 def __getattr__(name: str) -> str:

@@ -109,6 +109,15 @@ class Model:
         """Compiles for the shapes of these tensors and does not run."""
         self._model.compile(self._in_order(inputs, named))
 
+    def save(self, path: str | os.PathLike[str], *inputs: Any, targets: Sequence[str] = (), **named: Any) -> None:
+        """Compiles for the shapes of these tensors and writes a package, which `Package` opens, as do C and C++ programs.
+
+        targets: what to compile for, the best first: "x86-64-v4", "sm_90a", ...; none: the session's device on this
+            machine.
+        Raises Error with the codes of compiling, or where the file cannot be written.
+        """
+        self._model.save(self._in_order(inputs, named), list(targets), os.fspath(path))
+
     @property
     def stats(self) -> Stats:
         """Raises Error if nothing has been compiled yet."""
@@ -131,6 +140,17 @@ class Model:
         if missing:
             raise Error("FE-X01", f"input '{missing[0]}' is missing")
         return [*inputs, *(named[name] for name in names[len(inputs) :])]
+
+
+class Package(Model):
+    """A package (.fepkg), opened in a session of its own: its programs were compiled when it was written.
+
+    device, threads: as for `Session`. Any thread may run it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, device: str | None = None, threads: int = 0) -> None:
+        session = Session(device=device, threads=threads)
+        super().__init__(session, session._session.load(os.fspath(path)))
 
 
 def _as_numpy(result: Any) -> Any:

@@ -52,6 +52,10 @@ class LoadedModel {
   /// memory.
   virtual Result<std::shared_ptr<const RunnableProgram>> program(
       std::span<const std::vector<int64_t>> input_dims, bool ports_on_device) = 0;
+  /// Compiles for these input dims and each of the targets, or for this machine where none is named, and
+  /// writes a package. FE-X41 in an engine that compiles nothing.
+  virtual Result<void> save(std::span<const std::vector<int64_t>> input_dims,
+                            std::span<const std::string> targets, const std::string& path) = 0;
 };
 
 /// A session. Any-thread; it must outlive its models.

@@ -52,6 +52,12 @@ int32_t guarded(Body&& body) noexcept {
   }
 }
 
+std::vector<std::vector<int64_t>> dims_of(std::span<const capi::BoundTensor> tensors) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const auto& tensor : tensors) dims.push_back(tensor.dims);
+  return dims;
+}
+
 Error null_argument(std::string_view function, std::string_view argument) {
   return at(std::string(function), error(FE_EINVALID, "FE-X30", "'{}' is null or has no size", argument));
 }
@@ -147,9 +153,7 @@ Result<capi::TensorDevice> ferrite_model::device(const ferrite_run_options& opti
 
 Result<std::shared_ptr<const capi::RunnableProgram>> ferrite_model::prepare(
     std::span<const capi::BoundTensor> inputs, bool apart) {
-  std::vector<std::vector<int64_t>> dims;
-  for (const auto& input : inputs) dims.push_back(input.dims);
-  FE_TRY(auto program, model->program(dims, apart));
+  FE_TRY(auto program, model->program(dims_of(inputs), apart));
   std::lock_guard lock(mutex);
   if (last != program) run_ms = 0;
   last = program;
@@ -407,6 +411,23 @@ int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* input
     FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
     FE_TRY(const auto program, model->prepare(bound, device.any_has(list(inputs, input_count))));
     return {};
+  });
+}
+
+int32_t ferrite_model_save(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
+                           const char* const* targets, uint64_t target_count, const char* path) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_save", "model");
+    if (!path) return null_argument("ferrite_model_save", "path");
+    if (!targets && target_count > 0) return null_argument("ferrite_model_save", "targets");
+    std::vector<std::string> names;
+    for (uint64_t k = 0; k < target_count; ++k) {
+      if (!targets[k]) return null_argument("ferrite_model_save", fmt::format("targets[{}]", k));
+      names.emplace_back(targets[k]);
+    }
+    FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
+    FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
+    return model->model->save(dims_of(bound), names, path);
   });
 }
 

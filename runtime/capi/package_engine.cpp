@@ -120,6 +120,13 @@ class PackageModel final : public LoadedModel {
     }
     return program_;
   }
+  Result<void> save(std::span<const std::vector<int64_t>>, std::span<const std::string>,
+                    const std::string& path) override {
+    return at(path, error(FE_EUNSUPPORTED, "FE-X41",
+                          "this library compiles nothing, so it writes no package; copy '{}', or link "
+                          "Ferrite::ferrite",
+                          path_));
+  }
 
  private:
   PackageEngine& engine_;

@@ -8,7 +8,8 @@ Prints one line a violation; exit status 1 when there is any.
   console blocks   Each `$ command` is run in the root with bash; what follows it is its output, standard error included.
                    A line `...` stands for any lines, `…` within a line for any text. A command that fails says so
                    in a last line, `exit status N`. `build/release` in a command is the build directory given.
-                   A comment `<!-- not run: REASON -->` before the block exempts it.
+                   A comment `<!-- not run: REASON -->` before the block exempts it. Commands that use the
+                   environment with PyTorch are left out, with a line, where it is missing.
   file excerpts    A block after `<!-- file: PATH -->` is the file, or lines of it that follow each other; less
                    indent is allowed.
   links            A link to a file of the repository names one that is there, and a heading or a line that it has. Links
@@ -36,6 +37,7 @@ from pathlib import Path
 LONGEST_LINE = 110
 LONGEST_README = 150
 TIMEOUT_SECONDS = 50.0
+PYTORCH = "build/torch/bin/python"  # the interpreter of the environment with PyTorch
 FENCE = re.compile(r"^(`{3,})\s*(\w*)\s*$")
 COMMENT = re.compile(r"^<!--\s*(file|not run):\s*(.*?)\s*-->$")
 LINK = re.compile(r"""\[[^\]]*\]\(([^)\s]+)\)|^\[[^\]]+\]:\s+(\S+)|<(?:a|img)\s[^>]*(?:href|src)="([^"]+)\"""", re.MULTILINE)
@@ -146,6 +148,9 @@ def console_faults(block: Block, root: Path, build: Path, show: bool) -> list[tu
     if not commands:
         return [(block.line, "a console block without a line '$ command'")]
     for command in commands:
+        if PYTORCH in command.text and not (root / PYTORCH).exists():
+            print(f"not run, since `./dev setup torch` made no environment: {command.text}")
+            continue
         try:
             actual = run(command.text, root, build)
         except subprocess.TimeoutExpired:

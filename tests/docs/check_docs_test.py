@@ -39,6 +39,7 @@ class Pages(unittest.TestCase):
         self.assertIn("'b' is not in the output", self.faults("```console\n$ echo a\nb\n```\n")[0])
         self.assertTrue(self.faults("```console\n$ false\n```\n"))
         self.assertTrue(self.faults("```console\nno command\n```\n"))
+        self.assertEqual(self.faults("```console\n$ build/torch/bin/python -c 'print(1)'\n2\n```\n"), [])  # not set up
         self.assertEqual(self.faults("<!-- not run: it never ends -->\n```console\n$ false\n```\n"), [])
 
     def test_excerpts(self):

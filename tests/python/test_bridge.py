@@ -53,6 +53,25 @@ class BridgeTest(unittest.TestCase):
         self.assertEqual(model.inputs, [ferrite.Port("x", "f32", ("n", 3))])
         self.assertEqual([port.name for port in model.outputs], ["y"])
 
+    def test_packages(self):
+        x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.full((2, 3), 10, np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "add.fepkg"
+            self.model().save(path, x, y=y)
+            package = ferrite.Package(path, threads=1)
+            self.assertEqual([port.name for port in package.inputs], ["x", "y"])
+            np.testing.assert_array_equal(package.run(x, y)[0], x + y)
+            with self.assertRaises(ferrite.Error) as raised:
+                self.model().save(path, x, y, targets=["no-such-target"])
+            self.assertEqual(raised.exception.code, "ferrite.cpu/target")
+            self.assertIn("no-such-target", raised.exception.where)
+            with self.assertRaises(TypeError):
+                self.model().save(path, x, y, targets=[7])
+            np.testing.assert_array_equal(ferrite.Package(path).run(x, y)[0], x + y)
+        with self.assertRaises(ferrite.Error) as raised:
+            ferrite.Package(path)
+        self.assertEqual(raised.exception.code, "FE-I01")
+
     def test_a_program_for_each_shape(self):
         model = self.model(ANY)
         for rows in (1, 4, 1):

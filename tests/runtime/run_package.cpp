@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Runs a package with libferrite_runtime.so: run_package PACKAGE INPUT... OUTPUT-FOLDER. Inputs are files of
 // elements, in the order of the ports; outputs are written as 0.bin, 1.bin, ... An error is printed with its
-// code, and the exit status is not 0.
+// code, and the exit status is not 0. The error of writing a package, which this library cannot do, is
+// printed after the run.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -68,6 +69,9 @@ int main(int argc, char** argv) {
   if (ferrite_model_stats(model, &stats) != FERRITE_OK) return fail();
   std::printf("%llu kernels, compiled in %.1f ms\n", static_cast<unsigned long long>(stats.kernels),
               stats.compile_ms);
+  if (ferrite_model_save(model, given.data(), inputs, nullptr, 0, "copy.fepkg") == FERRITE_OK)
+    return FERRITE_EINTERNAL;
+  fail();
   ferrite_model_free(model);
   ferrite_session_close(session);
   return 0;

@@ -30,6 +30,7 @@ class PackageRuntimeTest(ProgramTest):
         done = self.call("magika.fepkg", "bytes.bin", ".", program=Settings.runner)
         self.assertEqual(done.returncode, OK, done.stderr)
         self.assertRegex(done.stdout, r"^\d+ kernels, compiled in 0\.0 ms\n$")
+        self.assertRegex(done.stderr, r"^FE-X41 copy\.fepkg: this library compiles nothing, .*magika\.fepkg")
         (result,) = (self.folder / "out").glob("*.npy")
         scores = np.load(result)
         self.assertEqual((self.folder / "0.bin").read_bytes(), scores.tobytes())

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Random numbers. Those of PyTorch's generator, which its state between calls determines, are PyTorch's own.
-// Those of a seed that the program computes need only the distribution.
+// Random numbers of seeds. Those that PyTorch's generator draws are a matter of its state between calls, so
+// these nodes run in PyTorch; python/ferrite/torch/_random.py replaces most of them by functions of seeds.
 #include "helpers.h"
 
 namespace ferrite::from_torch {
 namespace {
 
 [[noreturn]] void refused(Context& c) {
-  c.unsupported("random numbers are PyTorch's own: the node runs in PyTorch");
+  c.unsupported("random numbers of PyTorch's generator: the node runs in PyTorch");
 }
 
 /// Refuses a dropout, but for one outside of training or of probability 0, which drops nothing.
@@ -57,25 +57,28 @@ void lookup_seed(Context& c) {
   const Value seeds = c.tensor("seeds");
   c.give(reshape_to(c, slice_dim(c, seeds, 0, c.integer("index"), 1), {}));
 }
-Value of_seed(Context& c) {
-  const Value seed = c.tensor("seed");
-  return stream(c, seed, integer_scalar(c, u64, 0));
+/// The result of an op that takes a seed and gives a shape's numbers. A seed is two integers or, of PyTorch's
+/// own nodes, one.
+Value numbers(Context& c, const char* op) {
+  const Value given = c.tensor("seed");
+  const Value seed = given.rank() == 0 ? stream(c, given, integer_scalar(c, u64, 0)) : cast_to(c, given, u64);
+  return c.make(op, {seed}, attr("shape", c.result().dims));
 }
+void random_uniform(Context& c) { c.give(numbers(c, "random_uniform")); }
+void random_normal(Context& c) { c.give(numbers(c, "random_normal")); }
 void inductor_random(Context& c) {
-  const auto& result = c.result();
   const auto mode = c.text("mode", "rand");
   if (mode != "rand" && mode != "randn") c.bad("the mode is '", mode, "'");
-  const char* op = mode == "rand" ? "random_uniform" : "random_normal";
-  c.give(cast_to(c, c.make(op, {of_seed(c)}, attr("shape", result.dims)), result.dtype));
+  c.give(cast_to(c, numbers(c, mode == "rand" ? "random_uniform" : "random_normal"), c.result().dtype));
 }
 /// low + bits * (high - low) / 2^32.
-void inductor_randint(Context& c) {
+void random_integers(Context& c) {
   const auto& result = c.result();
   const int64_t low = c.integer("low"), high = c.integer("high");
   if (low >= high) c.bad("no integer is in [", low, ", ", high, ")");
   const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   if (count > uint64_t{1} << 32) c.unsupported("random integers of more than 32 bits");
-  const Value bits = cast_to(c, c.make("random_bits", {of_seed(c)}, attr("shape", result.dims)), u64);
+  const Value bits = cast_to(c, numbers(c, "random_bits"), u64);
   const Value scaled = binary(c, "mul", bits, integer_scalar(c, u64, static_cast<int64_t>(count)));
   const Value place = cast_to(c, binary(c, "shift_right", scaled, integer_scalar(c, u64, 32)), i64);
   c.give(cast_to(c, binary(c, "add", place, integer_scalar(c, i64, low)), result.dtype));
@@ -89,7 +92,10 @@ constexpr OpEntry entries[] = {
     {"rngprims.philox_rand.default", "~size seed offset stride ~device ~dtype", philox_rand},
     {"prims.inductor_lookup_seed.default", "seeds index", lookup_seed},
     {"prims.inductor_random.default", "~size seed mode ~align_dtype", inductor_random},
-    {"prims.inductor_randint.default", "low high ~size seed", inductor_randint},
+    {"prims.inductor_randint.default", "low high ~size seed", random_integers},
+    {"ferrite.random_uniform.default", "seed ~size", random_uniform},
+    {"ferrite.random_normal.default", "seed ~size", random_normal},
+    {"ferrite.random_integers.default", "seed low high ~size", random_integers},
 
     {"aten.rand.default", "~size ~dtype ~layout ~device ~pin_memory", refused},
     {"aten.rand.generator", "~size ~generator ~dtype ~layout ~device ~pin_memory", refused},

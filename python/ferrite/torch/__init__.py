@@ -8,8 +8,9 @@ Forward and backward pass are compiled; what Ferrite cannot do runs in PyTorch. 
 """
 
 from ferrite.torch._backend import backend
+from ferrite.torch._export import export
 from ferrite.torch._explain import Explanation, explain
 from ferrite.torch._options import Options
 from ferrite.torch._train import train_step
 
-__all__ = ["Explanation", "Options", "backend", "explain", "train_step"]
+__all__ = ["Explanation", "Options", "backend", "explain", "export", "train_step"]

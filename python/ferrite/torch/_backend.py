@@ -14,6 +14,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from ferrite.torch._compile import compile_graph
 from ferrite.torch._options import Options
+from ferrite.torch._random import replace_random
 
 aten = torch.ops.aten
 
@@ -40,10 +41,15 @@ def backend(module: fx.GraphModule, example_inputs: list[Any], options: Mapping[
     def compiler(kind: str) -> Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]:
         return lambda graph, _: compile_graph(graph, chosen, kind)
 
+    def divide(joint: fx.GraphModule, inputs: Any, **how: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        if not chosen.fallback_random:
+            replace_random(joint)
+        return min_cut_rematerialization_partition(joint, inputs, **how)
+
     return aot_autograd(
         fw_compiler=compiler("forward"),
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
         decompositions=decompositions(),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=divide,
     )(module, example_inputs)

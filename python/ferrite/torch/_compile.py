@@ -19,6 +19,7 @@ from ferrite import _bridge
 from ferrite._errors import Error
 from ferrite.torch._options import Options, session_for
 from ferrite.torch._partition import Part, outputs_of, partition
+from ferrite.torch._random import replace_random, seeds_op
 from ferrite.torch._stream import Segment, Sizes, is_tensor, write_segment, why_not
 
 _exchange_api = torch.Tensor.__dlpack_c_exchange_api__
@@ -31,6 +32,7 @@ class Report:
     kind: str  # "forward", "backward" or "inference"
     nodes: int = 0
     programs: list[Any] = dataclasses.field(default_factory=list)  # _bridge.Model
+    streams: list[bytes] = dataclasses.field(default_factory=list)  # of the programs
     unsupported: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # node, overload, reason
 
 
@@ -41,6 +43,8 @@ listeners: list[Listener] = []
 def compile_graph(module: fx.GraphModule, options: Options, kind: str) -> Callable[[list[Any]], Sequence[Any]]:
     """A function of the graph's arguments in one list, which it empties. Graphs with symbolic sizes are compiled once
     for each combination of sizes that a call brings."""
+    if kind == "inference" and not options.fallback_random:
+        replace_random(module)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     if any(isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat)) for node in placeholders) or any(
         is_tensor(node) and any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape) for node in placeholders
@@ -98,7 +102,11 @@ class _Compiler:
         self.options = options
         self.report = report
         self.computing = [node for node in module.graph.nodes if node.op == "call_function" and not _symbolic(node)]
-        self.unsupported = {node: reason for node in self.computing if (reason := why_not(node))}
+        # These draw from PyTorch's generator; they are no fallback.
+        self.drawing = {node: "" for node in self.computing if node.target is seeds_op}
+        self.unsupported = {
+            node: reason for node in self.computing if node not in self.drawing and (reason := why_not(node))
+        }
         (self.output,) = (node for node in module.graph.nodes if node.op == "output")
         self.session = session_for(options, self._device_type())
 
@@ -114,7 +122,7 @@ class _Compiler:
     def run(self) -> Callable[[list[Any]], Sequence[Any]]:
         if not self.computing:
             return _eager(self.module)
-        if not self.unsupported:
+        if not self.unsupported and not self.drawing:
             try:
                 return self._whole()
             except Error as error:
@@ -142,6 +150,7 @@ class _Compiler:
             node
             for node in self.computing
             if node not in self.unsupported
+            and node not in self.drawing
             and not (node.target is operator.getitem and node.args[0] in self.unsupported)
         ]
         if not candidates:
@@ -179,6 +188,7 @@ class _Compiler:
         model = self.session.load("graph.aten", segment.stream)._model
         model.compile_types(segment.input_types)
         self.report.programs.append(model)
+        self.report.streams.append(segment.stream)
         return model
 
     def _program(self, segment: Segment, model: Any, sources: dict[fx.Node, Any], outputs: Sequence[Any]) -> Any:
@@ -247,7 +257,7 @@ class _Compiler:
                     used in made for used in node.all_input_nodes
                 ) else self.sizes.of(node.meta["val"])
         tensors = [node for node in self.module.graph.nodes if not (node.op == "call_function" and _symbolic(node))]
-        for part in partition(tensors, self.unsupported):
+        for part in partition(tensors, {**self.unsupported, **self.drawing}):
             if part.compiled:
                 self._add_segment(graph, part, made)
             else:

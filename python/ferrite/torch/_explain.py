@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import pathlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -16,9 +18,24 @@ from ferrite.torch._backend import backend
 
 @dataclasses.dataclass
 class Explanation:
-    """graphs: for each graph its kind, number of nodes, programs with their stats, and the nodes that run in PyTorch."""
+    """What `explain` found.
+
+    graphs: for each graph its kind, number of nodes, programs with their stats, and the nodes that run in PyTorch.
+    streams: for each graph the node streams of its programs; the program `ferrite` reads them as files, see save().
+    """
 
     graphs: list[dict[str, Any]]
+    streams: list[list[bytes]]
+
+    def save(self, folder: str | os.PathLike[str]) -> list[pathlib.Path]:
+        """Writes each program's graph into the folder, as graph-0-0.aten (number of graph and of program), and returns
+        the files. `ferrite explain FILE`, `ferrite report FILE` and the other commands take them."""
+        files = []
+        for graph, streams in enumerate(self.streams):
+            for number, stream in enumerate(streams):
+                files.append(pathlib.Path(folder) / f"graph-{graph}-{number}.aten")
+                files[-1].write_bytes(stream)
+        return files
 
     def __str__(self) -> str:
         lines = []
@@ -55,5 +72,6 @@ def explain(model: Callable[..., Any], *args: Any, options: dict[str, Any] | Non
                 "unsupported": report.unsupported,
             }
             for report in reports
-        ]
+        ],
+        [report.streams for report in reports],
     )

@@ -29,6 +29,8 @@ class Options:
     device: the device of Ferrite on which programs run; None: that of the tensors ("cpu", "cuda").
     fallback: what happens to nodes that Ferrite cannot compile: they run in PyTorch, "warn" (once, the default) or
         "silent"; "error" raises ferrite.Error instead.
+    fallback_random: random numbers are drawn in PyTorch, so that they are those of eager mode; otherwise they are pure
+        functions of seeds that PyTorch's generator gives, and fuse like other operations.
     threads: workers of programs on the CPU; 0: as many as torch.get_num_threads().
     profile: the manifest's profile.
     """
@@ -37,6 +39,7 @@ class Options:
     plugins: tuple[str, ...] = ()
     device: str | None = None
     fallback: str = "warn"
+    fallback_random: bool = False
     threads: int = 0
     profile: str | None = None
 
@@ -64,6 +67,10 @@ class Options:
             close = difflib.get_close_matches(str(options.fallback), _fallbacks, n=1)
             hint = f"did you mean '{close[0]}'?" if close else "it may be 'warn', 'error' or 'silent'"
             raise Error("FE-Y01", f"option 'fallback' is '{options.fallback}'; {hint}", "torch.compile(options=...)")
+        if not isinstance(options.fallback_random, bool):
+            raise Error(
+                "FE-Y01", f"option 'fallback_random' is {options.fallback_random!r}; it may be True or False", "torch.compile(options=...)"
+            )
         if isinstance(options.threads, bool) or not isinstance(options.threads, int) or options.threads < 0:
             raise Error("FE-Y01", f"option 'threads' is {options.threads!r}; give a number from 0 on", "torch.compile(options=...)")
         return options

@@ -172,6 +172,14 @@ FERRITE_API int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_r
 // Compiles for these shapes and for the memory of these tensors without running; their data may be null.
 FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs,
                                           uint64_t input_count);
+// Compiles for these shapes and each of the targets ("x86-64-v4", "sm_90a", ...; with no target, for the
+// session's devices on this machine) and writes a package to `path` (.fepkg), which ferrite_model_load()
+// reads, also in libferrite_runtime. The data of `inputs` may be null. Loads no code. FERRITE_EUNSUPPORTED
+// (FE-X41) in libferrite_runtime, which compiles nothing; FE-D24, or a backend's own code, for an unknown
+// target; FE-K54, FE-K55 and the errors of compiling.
+FERRITE_API int32_t ferrite_model_save(ferrite_model* model, const DLTensor* const* inputs,
+                                       uint64_t input_count, const char* const* targets,
+                                       uint64_t target_count, const char* path);
 
 // Tells which nodes of the model cannot be imported, trying each by itself for the model's fixed shapes.
 // Calls `write` once with a text: for each such node a line with its index, op, error code and reason,

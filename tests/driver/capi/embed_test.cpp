@@ -162,6 +162,36 @@ TEST_F(EmbedTest, RefusesDevicesThatAreNotThere) {
   }
 }
 
+TEST_F(EmbedTest, WritesPackages) {
+  const DLTensor* inputs[] = {&x_.tensor, &y_.tensor};
+  const auto path = file("sum.fepkg");
+  ASSERT_EQ(ferrite_model_save(model_, inputs, 2, nullptr, 0, path.c_str()), FERRITE_OK);
+  ferrite_model* package = nullptr;
+  ASSERT_EQ(ferrite_model_load(session_, path.c_str(), &package), FERRITE_OK);
+  DLTensor* outputs[] = {&sum_.tensor};
+  ASSERT_EQ(ferrite_run(package, inputs, 2, outputs, 1), FERRITE_OK);
+  EXPECT_EQ(sum_.elements, std::vector<float>(6, 2.0f));
+  ferrite_model_free(package);
+}
+
+TEST_F(EmbedTest, RefusesPackages) {
+  const DLTensor* inputs[] = {&x_.tensor, &y_.tensor};
+  const auto path = file("refused.fepkg");
+  const auto save = [&](uint64_t count, const char* const* targets, uint64_t target_count, const char* to) {
+    return ferrite_model_save(model_, inputs, count, targets, target_count, to);
+  };
+  refused(save(1, nullptr, 0, path.c_str()), FERRITE_EINVALID, "FE-X01", "");
+  refused(save(2, nullptr, 1, path.c_str()), FERRITE_EINVALID, "FE-X30", "ferrite_model_save");
+  refused(save(2, nullptr, 0, nullptr), FERRITE_EINVALID, "FE-X30", "ferrite_model_save");
+  const char* target = nullptr;
+  refused(save(2, &target, 1, path.c_str()), FERRITE_EINVALID, "FE-X30", "ferrite_model_save");
+  target = "no-such-target";
+  refused(save(2, &target, 1, path.c_str()), FERRITE_EINVALID, "ferrite.cpu/target", "no-such-target");
+  refused(save(2, nullptr, 0, file("none/refused.fepkg").c_str()), FERRITE_EINVALID, "FE-K55",
+          "refused.fepkg");
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(EmbedTest, RefusesModels) {
   ferrite_model* model = nullptr;
   refused(ferrite_model_load(nullptr, "sum.fe", &model), FERRITE_EINVALID, "FE-X30", "ferrite_model_load");

@@ -15,8 +15,10 @@ class BackendTest(unittest.TestCase):
         torch._dynamo.reset()
         torch.manual_seed(0)
 
-    def compiled(self, model, fallback="error", **options):
-        return torch.compile(model, backend="ferrite", options={"fallback": fallback, **options})
+    def compiled(self, model, fallback="error", fallback_random=True, **options):
+        """With the random numbers of eager mode, unless a test says otherwise."""
+        chosen = {"fallback": fallback, "fallback_random": fallback_random, **options}
+        return torch.compile(model, backend="ferrite", options=chosen)
 
     def assertClose(self, actual, expected, exact=None):
         """Equal to eager within what rounding allows: against f64 where that is given."""

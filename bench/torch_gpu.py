@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Training steps of PyTorch models on a GPU: eager, Inductor and Ferrite, forward and backward pass, in turns, in one process.
+
+Usage: torch_gpu.py [--rows GLOB,...] [--engines NAME,...] [--rounds N] [--repeat N] [--manifest FILE] [--output FILE]
+       torch_gpu.py --profile ENGINE --rows ROW
+
+Run it with a Python that has torch, torchvision and transformers, and the package `ferrite` on its path. Each engine's gradients are
+compared with those of eager PyTorch in f32: the error, of all gradients together, is at most twice that of the eager engine. A time is
+that of zeroing no gradients, forward pass, loss and backward pass, by the device's events; the median of all rounds counts. `memory` is
+what a process of its own holds on the device at most, beyond what it held before the model was made. Writes bench/results/torch-gpu.json
+unless --output names another file, and prints a table. Exit status 1 where a result is wrong.
+"""
+
+import argparse
+import copy
+import fnmatch
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+import torchvision
+import transformers
+
+ROOT = Path(__file__).resolve().parents[1]
+ENGINES = ("eager", "inductor", "ferrite")
+MOST_ERROR = 2.0  # times that of eager PyTorch
+
+
+class LanguageModel(torch.nn.Module):
+    """The loss of a model of transformers that has labels."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens, labels):
+        return self.model(input_ids=tokens, labels=labels).loss
+
+
+class Classifier(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images, labels):
+        return F.cross_entropy(self.model(images).float(), labels)
+
+
+def tokens(batch, length, vocabulary):
+    return tuple(torch.randint(0, vocabulary, (batch, length), device="cuda") for _ in range(2))
+
+
+def gpt2():
+    config = transformers.GPT2Config(attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0, use_cache=False)
+    return LanguageModel(transformers.GPT2LMHeadModel(config)), tokens(16, 1024, config.vocab_size)
+
+
+def bert():
+    config = transformers.BertConfig(attention_probs_dropout_prob=0.0, hidden_dropout_prob=0.0)
+    return LanguageModel(transformers.BertForMaskedLM(config)), tokens(16, 512, config.vocab_size)
+
+
+def resnet50():
+    images = torch.rand(128, 3, 224, 224, device="cuda") * 2 - 1
+    model = torchvision.models.resnet50().to(memory_format=torch.channels_last)
+    return Classifier(model), (images.to(memory_format=torch.channels_last), torch.randint(0, 1000, (128,), device="cuda"))
+
+
+def classes():
+    model = torch.nn.Linear(768, 50257, bias=False)
+    return Classifier(model), (torch.randn(16384, 768, device="cuda"), torch.randint(0, 50257, (16384,), device="cuda"))
+
+
+# name -> (what makes module and inputs, dtype of autocast)
+ROWS = {
+    "gpt2-124m-bf16-16x1024": (gpt2, torch.bfloat16),
+    "bert-base-mlm-bf16-16x512": (bert, torch.bfloat16),
+    "resnet50-f16-128": (resnet50, torch.float16),
+    "linear-cross-entropy-bf16-16384x50257": (classes, torch.bfloat16),
+}
+
+
+def make(row):
+    torch.manual_seed(0)
+    module, inputs = ROWS[row][0]()
+    return module.cuda().train(), inputs
+
+
+def compiled(module, engine, manifest):
+    if engine == "eager":
+        return module
+    torch._dynamo.reset()
+    if engine == "inductor":
+        return torch.compile(module, dynamic=False)
+    return torch.compile(module, backend="ferrite", dynamic=False, options={"manifest": manifest} if manifest else {})
+
+
+def step(function, inputs, dtype):
+    with torch.autocast("cuda", dtype=dtype):
+        loss = function(*inputs)
+    loss.backward()
+    return loss
+
+
+def gradients(module):
+    return torch.cat([each.grad.float().flatten() for each in module.parameters() if each.grad is not None])
+
+
+def clear(module):
+    for each in module.parameters():
+        each.grad = None
+
+
+def time_of(function, module, inputs, dtype, repeat):
+    """Milliseconds of one step."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    times = []
+    for _ in range(repeat):
+        clear(module)
+        torch.cuda.synchronize()
+        start.record()
+        step(function, inputs, dtype)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end))
+    return statistics.median(times)
+
+
+def memory_of(row, engine, manifest):
+    """Bytes that the device's memory lacks after some steps, beyond those before the model was made."""
+    before = torch.cuda.mem_get_info()[0]
+    module, inputs = make(row)
+    function = compiled(module, engine, manifest)
+    for _ in range(3):
+        clear(module)
+        step(function, inputs, ROWS[row][1])
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()  # what compiling and tuning left
+    least = torch.cuda.mem_get_info()[0]
+    for _ in range(2):
+        clear(module)
+        step(function, inputs, ROWS[row][1])
+        torch.cuda.synchronize()
+        least = min(least, torch.cuda.mem_get_info()[0])
+    return before - least
+
+
+def memory_in_process(row, engine, manifest):
+    command = [sys.executable, __file__, "--memory", engine, "--rows", row] + (["--manifest", manifest] if manifest else [])
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(done.stderr[-2000:], file=sys.stderr)
+        return None
+    return int(done.stdout.split()[-1])
+
+
+def measure(row, engines, rounds, repeat, manifest):
+    dtype = ROWS[row][1]
+    module, inputs = make(row)
+    state = copy.deepcopy(module.state_dict())
+    step(module, inputs, torch.float32)  # autocast to f32 changes nothing
+    reference = gradients(module)
+    functions, result = {}, {"engines": {}}
+    for engine in engines:
+        module.load_state_dict(state)  # running statistics change
+        clear(module)
+        functions[engine] = compiled(module, engine, manifest)
+        start = time.perf_counter()
+        step(functions[engine], inputs, dtype)
+        torch.cuda.synchronize()
+        first = time.perf_counter() - start
+        error = float((gradients(module) - reference).norm() / reference.norm())
+        result["engines"][engine] = {"first_seconds": round(first, 2), "error": error, "times": []}
+    del reference
+    for _ in range(rounds):
+        for engine in engines:
+            result["engines"][engine]["times"].append(time_of(functions[engine], module, inputs, dtype, repeat))
+    for engine in engines:
+        result["engines"][engine]["ms"] = statistics.median(result["engines"][engine]["times"])
+    return result
+
+
+def profile(row, engine, manifest):
+    module, inputs = make(row)
+    function = compiled(module, engine, manifest)
+    for _ in range(3):
+        clear(module)
+        step(function, inputs, ROWS[row][1])
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
+        clear(module)
+        step(function, inputs, ROWS[row][1])
+        torch.cuda.synchronize()
+    print(found.key_averages().table(sort_by="self_cuda_time_total", row_limit=40, max_name_column_width=90))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default="*")
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--manifest", help="a pipeline manifest for Ferrite")
+    parser.add_argument("--output", default=str(ROOT / "bench/results/torch-gpu.json"))
+    parser.add_argument("--profile", metavar="ENGINE")
+    parser.add_argument("--memory", metavar="ENGINE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_float32_matmul_precision("high")  # of the reference, and of what autocast leaves in f32
+    rows = [row for row in ROWS if any(fnmatch.fnmatch(row, pattern) for pattern in options.rows.split(","))]
+    if options.memory:
+        print(memory_of(rows[0], options.memory, options.manifest))
+        return 0
+    if options.profile:
+        profile(rows[0], options.profile, options.manifest)
+        return 0
+    engines = options.engines.split(",")
+    results = {
+        "command": "bench/torch_gpu.py " + " ".join(sys.argv[1:]),
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "rows": {},
+    }
+    wrong = 0
+    print(f"{'row':40} {'engine':9} {'ms':>8} {'memory MB':>10} {'first s':>8} {'error':>9}")
+    for row in rows:
+        found = measure(row, engines, options.rounds, options.repeat, options.manifest)
+        torch.cuda.empty_cache()
+        for engine in engines:
+            one = found["engines"][engine]
+            bytes_held = memory_in_process(row, engine, options.manifest)
+            one["memory_bytes"] = bytes_held
+            right = one["error"] <= MOST_ERROR * found["engines"].get("eager", one)["error"]
+            wrong += not right
+            print(f"{row:40} {engine:9} {one['ms']:8.2f} {(bytes_held or 0) / 1e6:10.0f} {one['first_seconds']:8.1f} "
+                  f"{one['error']:9.2e}{'' if right else '  WRONG'}", flush=True)
+        if {"eager", "inductor", "ferrite"} <= set(engines):
+            ms = {engine: found["engines"][engine]["ms"] for engine in engines}
+            found["of_best_peer"] = min(ms["eager"], ms["inductor"]) / ms["ferrite"]
+            print(f"{row:40} of the best peer's speed: {found['of_best_peer']:.2f}", flush=True)
+        results["rows"][row] = found
+    Path(options.output).write_text(json.dumps(results, indent=1) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Packages of PyTorch models, which run without Python."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ferrite.torch._options import Options, session_for
+
+
+def export(
+    model: torch.nn.Module,
+    args: Sequence[Any],
+    path: str | os.PathLike[str],
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    targets: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Compiles a model for inference on inputs of these shapes and writes a package.
+
+    The package holds weights and machine code. `ferrite.Package(path)` opens it, as do `ferrite run` and C or C++
+    programs; none of them needs PyTorch.
+
+    args, kwargs: example inputs; tensors among them become the package's inputs, in the order of torch.export.
+    path: the file to write (.fepkg).
+    targets: what to compile for, the best first: "x86-64-v4", "sm_90a", ...; none: this machine.
+    options: as for torch.compile(backend="ferrite"); nothing falls back to PyTorch here, whatever `fallback` says.
+    Raises ferrite.Error where the model has operators that Ferrite cannot compile (FE-I50), and what torch.export
+    raises where it cannot trace the model.
+    """
+    program = torch.export.export(model, tuple(args), dict(kwargs or {}))
+    session = session_for(Options.of(options), _device_of(program))
+    with tempfile.TemporaryDirectory() as folder:
+        archive = pathlib.Path(folder) / "model.pt2"
+        torch.export.save(program, archive)
+        tensors = [one for one in torch.utils._pytree.tree_leaves((args, kwargs or {})) if isinstance(one, torch.Tensor)]
+        session.load(archive).save(path, *tensors, targets=targets)
+
+
+def _device_of(program: torch.export.ExportedProgram) -> str:
+    for tensor in program.state_dict.values():
+        if tensor.device.type != "cpu":
+            return "hip" if tensor.device.type == "cuda" and torch.version.hip else tensor.device.type
+    return "cpu"
