@@ -13,6 +13,8 @@ typedef struct {
   PyObject* constant;
   int32_t rank;
   int32_t permutation[most_rank];  // dims of the program's input, as dims of the tensor; [0] = -1: in order
+  DLDataType dtype;
+  PyObject* library_dtype;  // the same as an object of the tensor library
 } ProgramInput;
 
 typedef struct {
@@ -35,8 +37,10 @@ typedef struct {
 static void program_free(PyObject* self) {
   Program* program = (Program*)self;
   PyTypeObject* type = Py_TYPE(self);
-  for (Py_ssize_t k = 0; program->inputs && k < program->input_count; ++k)
+  for (Py_ssize_t k = 0; program->inputs && k < program->input_count; ++k) {
     Py_XDECREF(program->inputs[k].constant);
+    Py_XDECREF(program->inputs[k].library_dtype);
+  }
   for (Py_ssize_t k = 0; program->outputs && k < program->output_count; ++k) {
     free(program->outputs[k].dims);
     free(program->outputs[k].shape);
@@ -50,9 +54,13 @@ static void program_free(PyObject* self) {
 }
 
 static int read_input(ProgramInput* input, PyObject* spec) {
-  // (index of the argument or a tensor, permutation or None)
-  PyObject *source, *permutation;
-  if (!PyArg_ParseTuple(spec, "OO", &source, &permutation)) return -1;
+  // (index of the argument or a tensor, permutation or None, code and bits of the dtype, the library's dtype)
+  PyObject *source, *permutation, *dtype;
+  int code, bits;
+  if (!PyArg_ParseTuple(spec, "OOiiO", &source, &permutation, &code, &bits, &dtype)) return -1;
+  input->dtype = (DLDataType){(uint8_t)code, (uint8_t)bits, 1};
+  input->library_dtype = dtype;
+  Py_INCREF(dtype);
   if (PyLong_Check(source)) {
     input->argument = PyLong_AsSsize_t(source);
   } else {
@@ -225,6 +233,14 @@ static PyObject* contiguous_copy(PyObject* tensor, const ProgramInput* input) {
   return copy;
 }
 
+/// Views a tensor that a list then holds; takes the reference over. -1 with an error set, also for no tensor.
+static int view_held(const Program* self, PyObject* list, PyObject* tensor, DLTensor* view) {
+  if (!tensor) return -1;
+  const int status = PyList_Append(list, tensor);
+  Py_DECREF(tensor);
+  return status == 0 ? self->api->view_of_object(tensor, view) : -1;
+}
+
 static void set_allocation_error(void* context, const char* kind, const char* message) {
   (void)context;
   PyErr_SetString(strcmp(kind, "MemoryError") == 0 ? PyExc_MemoryError : PyExc_RuntimeError, message);
@@ -265,6 +281,11 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
     if (!tensor) goto done;
     DLTensor* view = &tensors[k];
     if (self->api->view_of_object(tensor, view) != 0) goto done;
+    if (view->dtype.code != input->dtype.code || view->dtype.bits != input->dtype.bits) {
+      // PyTorch predicted another dtype for a node that it ran itself.
+      tensor = PyObject_CallMethod(tensor, "to", "O", input->library_dtype);
+      if (view_held(self, arguments, tensor, view) != 0) goto done;
+    }
     if (view->device.device_type != kDLCPU) device = view->device;
     pointers[k] = view;
     if (input->permutation[0] >= 0) {
@@ -288,13 +309,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
       pointers[k] = &other->view;
     }
     if (view->device.device_type == kDLCPU || is_contiguous(pointers[k])) continue;
-    PyObject* copy = contiguous_copy(tensor, input);
-    if (!copy || PyList_Append(arguments, copy) != 0) {
-      Py_XDECREF(copy);
-      goto done;
-    }
-    Py_DECREF(copy);  // the list holds it
-    if (self->api->view_of_object(copy, view) != 0) goto done;
+    if (view_held(self, arguments, contiguous_copy(tensor, input), view) != 0) goto done;
     pointers[k] = view;
   }
   for (Py_ssize_t k = 0; k < self->output_count; ++k) {

@@ -177,7 +177,8 @@ void batch_norm(Context& c) {
     normalise_as_known(c, x, scale, bias, mean, variance, eps);
     give_empty(c, 1);
     give_empty(c, 2);
-    if (functional) c.give(updated, mean), c.give(updated + 1, variance);
+    for (const size_t k : {updated, updated + 1})
+      if (functional && c.wants(k)) c.give(k, as_result(c, k, k == updated ? mean : variance));
     return;
   }
   if (mean && !functional) c.unsupported("it changes the running statistics in place");
@@ -190,14 +191,15 @@ void batch_norm(Context& c) {
   if (!functional) return;
   const double count =
       static_cast<double>(product(x.dims())) / static_cast<double>(std::max<int64_t>(1, vector[0]));
-  const auto mixed = [&](Value old, Value now) {
+  const auto give_mixed = [&](size_t k, Value old, Value now) {
+    if (!c.wants(k)) return;
     const Value kept = binary(c, "mul", cast_to(c, old, wide), 1 - momentum);
-    return cast_to(c, binary(c, "add", kept, binary(c, "mul", reshape_to(c, now, vector), momentum)),
-                   old.dtype());
+    c.give(k,
+           as_result(c, k, binary(c, "add", kept, binary(c, "mul", reshape_to(c, now, vector), momentum))));
   };
-  if (mean) c.give(updated, mixed(mean, s.mean));
+  if (mean) give_mixed(updated, mean, s.mean);
   if (variance)
-    c.give(updated + 1, mixed(variance, binary(c, "mul", s.variance, count / std::max(1.0, count - 1))));
+    give_mixed(updated + 1, variance, binary(c, "mul", s.variance, count / std::max(1.0, count - 1)));
 }
 
 void batch_norm_backward(Context& c) {
@@ -212,25 +214,35 @@ void batch_norm_backward(Context& c) {
   const DType wide = accumulated(x.dtype());
   const size_t rank = x.rank();
   const Dims axes = all_but_channels(rank);
-  const Value g = cast_to(c, given, wide);
+  const Value g = cast_to(c, given, wide), in = cast_to(c, x, wide);
   Value centre, rstd;
-  if (training) {
-    centre = channels(c, cast_to(c, saved_mean, wide), rank);
-    rstd = channels(c, cast_to(c, saved_rstd, wide), rank);
-  } else {
+  if (!training) {
     centre = channels(c, cast_to(c, mean, wide), rank);
     rstd = unary(c, "rsqrt", binary(c, "add", channels(c, cast_to(c, variance, wide), rank), eps));
+  } else if (saved_mean.dtype() == wide && saved_rstd.dtype() == wide) {
+    centre = channels(c, saved_mean, rank);
+    rstd = channels(c, saved_rstd, rank);
+  } else {
+    // A mean that is rounded to bf16 may be off by more than a deviation.
+    const auto exact = statistics(c, in, axes, eps);
+    centre = exact.mean;
+    rstd = exact.rstd;
   }
-  const Value xhat = binary(c, "mul", binary(c, "sub", cast_to(c, x, wide), centre), rstd);
+  const Value xhat = binary(c, "mul", binary(c, "sub", in, centre), rstd);
+  const Value sum = reduce_over(c, "reduce_sum", g, axes);
+  const Value slope = reduce_over(c, "reduce_sum", binary(c, "mul", g, xhat), axes);
   if (c.wants(0)) {
-    const Value dy = scaled(c, g, scale, Value());
-    c.give(0,
-           as_result(c, 0,
-                     training ? normalised_gradient(c, dy, xhat, rstd, axes) : binary(c, "mul", dy, rstd)));
+    Value dx = g;
+    if (training) {
+      const auto all = static_cast<double>(std::max<int64_t>(1, product(x.dims())));
+      const double share = static_cast<double>(std::max<int64_t>(1, x.dims()[1])) / all;
+      const Value linear = binary(c, "add", sum, binary(c, "mul", xhat, slope));
+      dx = binary(c, "sub", g, binary(c, "mul", linear, share));
+    }
+    c.give(0, as_result(c, 0, scaled(c, binary(c, "mul", dx, rstd), scale, Value())));
   }
-  if (c.wants(1))
-    c.give(1, as_result(c, 1, reduce_over(c, "reduce_sum", binary(c, "mul", g, xhat), axes, false)));
-  if (c.wants(2)) c.give(2, as_result(c, 2, reduce_over(c, "reduce_sum", g, axes, false)));
+  if (c.wants(1)) c.give(1, as_result(c, 1, slope));
+  if (c.wants(2)) c.give(2, as_result(c, 2, sum));
 }
 
 void rms_norm(Context& c) {

@@ -39,7 +39,11 @@ void absolute(Context& c) {
 }
 void sign(Context& c) {
   const Value x = c.tensor("self");
-  c.give(x.dtype() == boolean ? x : unary(c, "sign", x));
+  if (x.dtype() == boolean) return c.give(x);
+  if (!is_float(x.dtype())) return c.give(unary(c, "sign", x));
+  // That of a NaN is 0.
+  const Value above = cast_to(c, binary(c, "gt", x, 0), x.dtype());
+  c.give(binary(c, "sub", above, cast_to(c, binary(c, "lt", x, 0), x.dtype())));
 }
 void bitwise_not(Context& c) {
   const Value x = c.tensor("self");
@@ -165,11 +169,12 @@ Value divided(Context& c, Value a, Value b, std::string_view mode) {
   if (is_float(a.dtype())) {
     if (mode == "trunc") return unary(c, "trunc", binary(c, "div", a, b));
     // As PyTorch and Python: from the remainder, so that the quotient of an exact division is exact.
-    const Value rest = binary(c, "mod", a, b);
-    const Value quotient = unary(c, "round", binary(c, "div", binary(c, "sub", a, rest), b));
-    const Value plain = binary(c, "div", a, b);
-    const Value odd = c.make("logical_or", {binary(c, "eq", b, 0), c.make("isinf", {plain})});
-    return select(c, odd, plain, quotient);
+    const Value rest = binary(c, "remainder_trunc", a, b);
+    const Value whole = unary(c, "round", binary(c, "div", binary(c, "sub", a, rest), b));
+    const Value apart = binary(c, "ne", binary(c, "lt", rest, 0), binary(c, "lt", b, 0));
+    const Value below = binary(c, "logical_and", binary(c, "ne", rest, 0), apart);
+    const Value quotient = binary(c, "sub", whole, cast_to(c, below, a.dtype()));
+    return select(c, binary(c, "eq", b, 0), binary(c, "div", a, b), quotient);
   }
   if (mode == "trunc" || class_of(a.dtype()) == FE_CLASS_UINT) return binary(c, "div", a, b);
   return binary(c, "div", binary(c, "sub", a, binary(c, "mod", a, b)), b);
@@ -184,13 +189,30 @@ void floor_divide(Context& c) {
 }
 void power(Context& c) {
   const DType dtype = c.result().dtype;
-  c.give(binary(c, "pow", c.operand("self", dtype), c.operand("exponent", dtype)));
+  const Value x = c.operand("self", dtype);
+  if (is_float(dtype) && !c.is_tensor("exponent") && std::abs(c.number("exponent")) == 0.5)
+    return c.give(unary(c, c.number("exponent") > 0 ? "sqrt" : "rsqrt", x));  // NaN for a negative infinity
+  c.give(binary(c, "pow", x, c.operand("exponent", dtype)));
 }
 void compare(Context& c) { c.give(pair(c, c.entry.standard, c.promoted({"self", "other"}))); }
 void logical(Context& c) { c.give(pair(c, c.entry.standard, boolean)); }
 void bitwise(Context& c) {
   const DType dtype = c.result().dtype;
   c.give(pair(c, (dtype == boolean ? "logical_" : "bitwise_") + std::string(c.entry.standard), dtype));
+}
+/// A number of bits that is negative or beyond the width shifts everything out: 0 is left, or the sign.
+void shift(Context& c) {
+  const DType dtype = c.result().dtype;
+  if (dtype == boolean) c.unsupported("a shift of bools");
+  const Value x = c.operand("self", dtype);
+  Value bits = c.operand("other", dtype);
+  if (class_of(dtype) != FE_CLASS_UINT) {
+    const bool keeps_sign = std::string_view(c.entry.standard) == "shift_right";
+    const double width = bits_of(dtype);
+    const Value within = c.make("logical_and", {binary(c, "ge", bits, 0), binary(c, "lt", bits, width)});
+    bits = select(c, within, bits, number_like(c, bits, keeps_sign ? width - 1 : width));
+  }
+  c.give(binary(c, c.entry.standard, x, bits));
 }
 /// Of two numbers the one that is no NaN.
 void nan_ignoring(Context& c) {
@@ -279,7 +301,9 @@ void add_product(Context& c) {
   c.give(binary(c, "add", c.operand("self", dtype), product));
 }
 void fma(Context& c) {
-  c.give(binary(c, "add", binary(c, "mul", c.tensor("a"), c.tensor("b")), c.tensor("c")));
+  const DType dtype = c.result().dtype;
+  const Value product = binary(c, "mul", c.operand("a", dtype), c.operand("b", dtype));
+  c.give(binary(c, "add", product, c.operand("c", dtype)));
 }
 void masked_fill(Context& c) {
   const DType dtype = c.result().dtype;
@@ -476,6 +500,16 @@ constexpr OpEntry entries[] = {
     {"aten.bitwise_xor.Tensor", two, bitwise, "xor"},
     {"aten.bitwise_xor.Scalar", two, bitwise, "xor"},
     {"aten.bitwise_xor.Scalar_Tensor", two, bitwise, "xor"},
+    {"aten.__lshift__.Tensor", two, shift, "shift_left"},
+    {"aten.__lshift__.Scalar", two, shift, "shift_left"},
+    {"aten.bitwise_left_shift.Tensor", two, shift, "shift_left"},
+    {"aten.bitwise_left_shift.Tensor_Scalar", two, shift, "shift_left"},
+    {"aten.bitwise_left_shift.Scalar_Tensor", two, shift, "shift_left"},
+    {"aten.__rshift__.Tensor", two, shift, "shift_right"},
+    {"aten.__rshift__.Scalar", two, shift, "shift_right"},
+    {"aten.bitwise_right_shift.Tensor", two, shift, "shift_right"},
+    {"aten.bitwise_right_shift.Tensor_Scalar", two, shift, "shift_right"},
+    {"aten.bitwise_right_shift.Scalar_Tensor", two, shift, "shift_right"},
 
     {"aten.where.self", "condition self other", where},
     {"aten.where.ScalarSelf", "condition self other", where},

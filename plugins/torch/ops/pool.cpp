@@ -331,6 +331,7 @@ void adaptive_avg_pool_backward(Context& c) {
 }
 
 constexpr const char* max_windows = "self kernel_size stride padding dilation ceil_mode";
+constexpr const char* avg_windows_1d = "self kernel_size stride padding ceil_mode count_include_pad";
 constexpr const char* avg_windows =
     "self kernel_size stride padding ceil_mode count_include_pad divisor_override";
 constexpr const char* avg_gradients =
@@ -352,7 +353,7 @@ constexpr OpEntry entries[] = {
     {"aten.adaptive_max_pool3d.default", "self output_size", adaptive_max_pool},
     {"aten.adaptive_max_pool2d_backward.default", "grad_output self indices", max_pool_backward},
     {"aten.adaptive_max_pool3d_backward.default", "grad_output self indices", max_pool_backward},
-    {"aten.avg_pool1d.default", avg_windows, avg_pool},
+    {"aten.avg_pool1d.default", avg_windows_1d, avg_pool},
     {"aten.avg_pool2d.default", avg_windows, avg_pool},
     {"aten.avg_pool3d.default", avg_windows, avg_pool},
     {"aten.avg_pool2d_backward.default", avg_gradients, avg_pool_backward},

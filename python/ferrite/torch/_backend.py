@@ -23,10 +23,12 @@ aten = torch.ops.aten
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Core ATen's table, without operators that stay whole, so that rules written for ONNX models match them here."""
     table = dict(torch._decomp.core_aten_decompositions().items())
-    # PyTorch's own decomposition of this one computes no logsumexp, and gradients are then wrong.
+    # PyTorch's own decomposition of the first computes no logsumexp, and gradients are then wrong; that of select_scatter
+    # forgets the strides, and that of the batch norm's gradient takes statistics that are rounded to the input's dtype.
     whole = [aten._scaled_dot_product_flash_attention_for_cpu.default]
     for name in ("silu", "silu_backward", "gelu_backward", "hardswish", "mish", "softplus", "hardsigmoid", "leaky_relu",
-                 "elu", "addcmul", "addcdiv", "native_layer_norm_backward", "native_group_norm_backward"):
+                 "elu", "addcmul", "addcdiv", "native_layer_norm_backward", "native_group_norm_backward",
+                 "native_batch_norm_backward", "select_scatter"):
         packet = getattr(aten, name)
         whole += [getattr(packet, overload) for overload in packet.overloads() if overload == "default"]
     for overload in whole:

@@ -20,7 +20,8 @@ from ferrite._errors import Error
 from ferrite.torch._options import Options, session_for
 from ferrite.torch._partition import Part, outputs_of, partition
 from ferrite.torch._random import replace_random, seeds_op
-from ferrite.torch._stream import Segment, Sizes, is_tensor, write_segment, why_not
+from ferrite.torch._stream import Segment, Sizes, is_symbolic, is_tensor, why_not, write_segment
+from ferrite.torch._views import divide
 
 _exchange_api = torch.Tensor.__dlpack_c_exchange_api__
 
@@ -90,18 +91,13 @@ def _compile_sized(module: fx.GraphModule, sizes: Sizes, options: Options, kind:
     return run
 
 
-def _symbolic(node: fx.Node) -> bool:
-    """Whether a node computes sizes, not tensors."""
-    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool))
-
-
 class _Compiler:
     def __init__(self, module: fx.GraphModule, sizes: Sizes, options: Options, report: Report) -> None:
         self.module = module
         self.sizes = sizes
         self.options = options
         self.report = report
-        self.computing = [node for node in module.graph.nodes if node.op == "call_function" and not _symbolic(node)]
+        self.computing = [node for node in module.graph.nodes if node.op == "call_function" and not is_symbolic(node)]
         # These draw from PyTorch's generator; they are no fallback.
         self.drawing = {node: "" for node in self.computing if node.target is seeds_op}
         self.unsupported = {
@@ -192,7 +188,10 @@ class _Compiler:
         return model
 
     def _program(self, segment: Segment, model: Any, sources: dict[fx.Node, Any], outputs: Sequence[Any]) -> Any:
-        inputs = [(sources[node], order) for node, order in segment.inputs]
+        inputs = [
+            (sources[node], order, *types[:2], node.meta["val"].dtype)
+            for (node, order), types in zip(segment.inputs, segment.input_types, strict=True)
+        ]
         return _bridge.Program(model, _exchange_api, inputs, outputs)
 
     def _sources(self) -> dict[fx.Node, Any]:
@@ -211,37 +210,65 @@ class _Compiler:
     def _whole(self) -> Callable[[list[Any]], Sequence[Any]]:
         """All of the graph as one program."""
         sources = self._sources()
-        given = [
-            value
-            for value in self.output.args[0]
-            if isinstance(value, fx.Node) and value.op == "call_function" and not _symbolic(value)
-        ]
-        if len(set(given)) < len(given):
-            return self._divided()  # the same tensor twice: rare
-        segment = write_segment(self.computing, given, self.sizes)
+        given = self.output.args[0]
+        inside = set(self.computing)
+        wanted = dict.fromkeys(value for value in given if isinstance(value, fx.Node) and value in inside)
+        made = divide(inside, list(wanted), self.sizes)
+        if not made.computed:
+            return _eager(self.module)  # views of arguments
+        segment = write_segment(self.computing, made.computed, self.sizes)
         model = self._compiled(segment)
         computed = dict(zip(segment.outputs, segment.output_types, strict=True))
-        outputs: list[Any] = []
+        outputs: list[Any] = []  # of the program: at first those of the graph
         constants: list[tuple[int, Any]] = []
-        for k, value in enumerate(self.output.args[0]):
-            if isinstance(value, fx.Node) and value in computed:
-                outputs.append(computed[value])
-            elif isinstance(value, fx.Node) and value.op == "placeholder":
-                outputs.append(sources[value])
+        places: dict[fx.Node, int] = {}
+
+        def add(value: Any) -> None:
+            """The next output."""
+            place = len(outputs)
+            outputs.append(None)
+            if isinstance(value, fx.Node):
+                if value in made.views or value in places:
+                    return
+                places[value] = place
+                if value in computed:
+                    outputs[place] = computed[value]
+                    return
+                if value.op == "placeholder":
+                    outputs[place] = sources[value]
+                    return
+                value = sources[value] if value.op == "get_attr" else self.sizes.of(value.meta["val"])
+            if value is not None:
+                constants.append((place, value))
+
+        for value in given:
+            add(value)
+        for view in made.views.values():
+            if view.base not in places:
+                add(view.base)
+        taken: list[tuple[int, int, Callable[[torch.Tensor], torch.Tensor] | None]] = [
+            (places[node], places[node], with_gaps) for node, with_gaps in made.gaps.items()
+        ]
+        for k, value in enumerate(given):
+            if not isinstance(value, fx.Node) or places.get(value) == k:
+                continue
+            if value in places:
+                taken.append((k, places[value], None))
             else:
-                outputs.append(None)
-                if isinstance(value, fx.Node):
-                    value = sources[value] if value.op == "get_attr" else self.sizes.of(value.meta["val"])
-                if value is not None:
-                    constants.append((k, value))
+                taken.append((k, places[made.views[value].base], made.views[value]))
+                places[value] = k
         program = self._program(segment, model, sources, outputs)
-        if not constants:
+        if not constants and not taken:
             return _Boxed(program)
+        count = len(given)
 
         def run(arguments: list[Any]) -> Sequence[Any]:
             results = program(arguments)
             for k, constant in constants:
                 results[k] = constant
+            for k, source, take in taken:
+                results[k] = results[source] if take is None else take(results[source])
+            del results[count:]
             return results
 
         return _Boxed(run)
@@ -252,11 +279,11 @@ class _Compiler:
         for node in self.module.graph.nodes:
             if node.op in ("placeholder", "get_attr"):
                 made[node] = graph.node_copy(node)
-            elif node.op == "call_function" and _symbolic(node):
+            elif node.op == "call_function" and is_symbolic(node):
                 made[node] = graph.node_copy(node, lambda used: made[used]) if all(
                     used in made for used in node.all_input_nodes
                 ) else self.sizes.of(node.meta["val"])
-        tensors = [node for node in self.module.graph.nodes if not (node.op == "call_function" and _symbolic(node))]
+        tensors = [node for node in self.module.graph.nodes if not (node.op == "call_function" and is_symbolic(node))]
         for part in partition(tensors, {**self.unsupported, **self.drawing}):
             if part.compiled:
                 self._add_segment(graph, part, made)
@@ -268,9 +295,17 @@ class _Compiler:
         return _eager(fx.GraphModule(self.module, graph))
 
     def _add_segment(self, graph: fx.Graph, part: Part, made: dict[fx.Node, fx.Node]) -> None:
-        segment = write_segment(part.nodes, outputs_of(part.nodes, is_tensor), self.sizes)
-        if not segment.outputs:
+        results = divide(set(part.nodes), outputs_of(part.nodes, is_tensor), self.sizes)
+        if results.computed and not self._add_program(graph, part, results.computed, made):
             return
+        for node, take in (*results.gaps.items(), *results.views.items()):
+            made[node] = graph.call_function(take, (made[take.base],))
+
+    def _add_program(
+        self, graph: fx.Graph, part: Part, outputs: Sequence[fx.Node], made: dict[fx.Node, fx.Node]
+    ) -> bool:
+        """Whether the part could be compiled; if not, its nodes run in PyTorch."""
+        segment = write_segment(part.nodes, outputs, self.sizes)
         try:
             model = self._compiled(segment)
         except Error as error:
@@ -281,12 +316,13 @@ class _Compiler:
                 _warn_once(f"ferrite: {len(part.nodes)} nodes run in PyTorch, as compiling them failed: {error}")
             for node in part.nodes:
                 made[node] = graph.node_copy(node, lambda used: made[used])
-            return
+            return False
         sources = {node: k for k, (node, _) in enumerate(segment.inputs)}
         program = self._program(segment, model, sources, segment.output_types)
         called = graph.call_function(_Segment(program), tuple(made[node] for node, _ in segment.inputs))
         for k, node in enumerate(segment.outputs):
             made[node] = graph.call_function(operator.getitem, (called, k))
+        return True
 
 
 class _Segment:

@@ -19,6 +19,13 @@ class Part:
     nodes: list[fx.Node]
 
 
+def _is_ordered(node: fx.Node) -> bool:
+    """Whether a node runs in the order of the model among its kind: it draws random numbers, or has an effect."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    return torch.Tag.nondeterministic_seeded in node.target.tags or not node.target._schema.returns
+
+
 def partition(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> list[Part]:
     """The parts in an order in which each finds its inputs computed.
 
@@ -28,7 +35,7 @@ def partition(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> l
     level: dict[fx.Node, int] = {}
     segments: dict[int, list[fx.Node]] = {}
     others: dict[int, list[fx.Node]] = {}
-    random_level = -1  # random numbers are drawn in the order of the model
+    ordered_level = -1
 
     def is_outside(node: fx.Node) -> bool:
         """Whether no segment computes it."""
@@ -52,8 +59,8 @@ def partition(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> l
             continue
         if node in unsupported:
             level[node] = max((level[other] for other in used), default=-1)
-            if isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
-                level[node] = random_level = max(random_level, level[node])
+            if _is_ordered(node):
+                level[node] = ordered_level = max(ordered_level, level[node])
             others.setdefault(level[node], []).append(node)
         else:
             level[node] = max((level[other] + is_outside(other) for other in used), default=0)

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 # dtype -> (DLPack's type code, bits)
 dlpack_types = {
@@ -74,8 +75,7 @@ class Sizes:
 
 
 def memory_order(dims: Sequence[int], strides: Sequence[int]) -> list[int] | None:
-    """The dims from the slowest to the fastest in memory; None for row-major order, and where the tensor has gaps or
-    overlaps."""
+    """The dims from the slowest to the fastest in memory; None where the tensor has gaps or overlaps."""
     order = sorted((k for k in range(len(dims)) if dims[k] != 1), key=lambda k: (-strides[k], k))
     expected = 1
     for k in reversed(order):
@@ -90,7 +90,19 @@ def memory_order(dims: Sequence[int], strides: Sequence[int]) -> list[int] | Non
             result.append(k)
         else:
             result.append(rest.pop(0))
-    return None if result == list(range(len(dims))) else result
+    return result
+
+
+def _permutation(order: list[int] | None) -> list[int] | None:
+    """The order in which a program stores a tensor; None for row-major order, in which it stores tensors with gaps."""
+    return None if order is None or order == list(range(len(order))) else order
+
+
+def _row_major(dims: Sequence[int]) -> list[int]:
+    strides = [1] * len(dims)
+    for k in range(len(dims) - 1, 0, -1):
+        strides[k - 1] = strides[k] * max(dims[k], 1)
+    return strides
 
 
 # These read a tensor's memory by addresses; a program has values, and their strides are the compiler's choice.
@@ -101,17 +113,38 @@ _strided = (
 )
 
 
+def tensors_of(node: fx.Node) -> list[torch.Tensor]:
+    """The results of a node that are tensors, as PyTorch predicts them."""
+    value = node.meta.get("val")
+    return [one for one in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(one, torch.Tensor)]
+
+
+_numbers = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)
+
+
+def is_symbolic(node: fx.Node) -> bool:
+    """Whether a node computes sizes, which those of the arguments determine, not tensors."""
+    return isinstance(node.meta.get("val"), _numbers) and not _depends_on_values(node)
+
+
+def _depends_on_values(node: fx.Node) -> bool:
+    """Whether a number that the node gives, or a size of its results, depends on the values of a tensor."""
+    value = node.meta.get("val")
+    return bool(free_unbacked_symbols([*tensors_of(node), *([value] if isinstance(value, _numbers) else [])]))
+
+
 def why_not(node: fx.Node) -> str | None:
     """The reason why a node cannot be written at all; None if it can."""
     if node.target is operator.getitem:
         return None
     if not isinstance(node.target, torch._ops.OpOverload):
         return f"'{getattr(node.target, '__name__', node.target)}' is no overload of an operator"
+    if not tensors_of(node):
+        return "it gives no tensor"
     for other in [node, *node.all_input_nodes]:
-        value = other.meta.get("val")
-        for tensor in value if isinstance(value, (list, tuple)) else [value]:
-            if not isinstance(tensor, torch.Tensor):
-                continue
+        if _depends_on_values(other):
+            return "a size or number depends on the values of a tensor"
+        for tensor in tensors_of(other):
             if tensor.layout is not torch.strided:
                 return f"a tensor of layout {tensor.layout}"
             if tensor.dtype not in dlpack_types:
@@ -242,7 +275,7 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
     for node in taken:
         tensor = node.meta["val"]
         type_ = writer.type_of(tensor)
-        order = memory_order(type_[1], sizes.all_of(tensor.stride()))
+        order = _permutation(memory_order(type_[1], sizes.all_of(tensor.stride())))
         if order is not None:
             type_ = [type_[0], [type_[1][k] for k in order]]
         inputs.append((node, order))
@@ -270,11 +303,11 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         assert isinstance(number, int)
         strides = sizes.all_of(tensor.stride())
         order = memory_order(type_[1], strides)
-        dims, seen = type_[1], None
+        seen = [*type_[1], *strides] if order is not None and strides != _row_major(type_[1]) else None
+        dims, order = type_[1], _permutation(order)
         if order is not None:
             number = writer.permuted(number, order, type_, node.name)
             dims = [type_[1][k] for k in order]
-            seen = [*type_[1], *strides]
         results.append([node.name, number])
         output_types.append((*dlpack_types[tensor.dtype], *_device(tensor), dims, seen))
     stream = json.dumps({"aten": 1, "inputs": ports, "nodes": writer.nodes, "outputs": results}, separators=(",", ":"))

@@ -19,6 +19,16 @@ def _(x):
     return torch.empty_like(x)
 
 
+@torch.library.custom_op("ferrite_test::unforeseen", mutates_args=())
+def unforeseen(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).to(torch.float64).t().contiguous().t()
+
+
+@unforeseen.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
 def model(x):
     y = torch.sin(x) + 1
     z = halve(y)
@@ -61,6 +71,15 @@ class Fallback(BackendTest):
             return torch.view_as_real(torch.complex(x, x * 2) * 3).sum(-1) + x
 
         self.check(f, torch.randn(6), fallback="silent")
+
+    def test_results_of_another_dtype_and_other_strides_than_pytorch_predicted(self):
+        def f(x):
+            y = unforeseen(x)
+            return y + 1, y.t(), y[1:].view(-1)
+
+        x = torch.randn(3, 4)
+        actual = self.compiled(f, fallback="silent")(x)
+        self.compare(actual, (x * 2 + 1, (x * 2).t(), (x * 2)[1:].reshape(-1)))
 
     def test_training_through_pytorch_nodes(self):
         class Model(torch.nn.Module):
