@@ -36,7 +36,7 @@ from pathlib import Path
 
 LONGEST_LINE = 110
 LONGEST_README = 150
-TIMEOUT_SECONDS = 50.0
+TIMEOUT_SECONDS, PYTORCH_SECONDS = 50.0, 250.0
 PYTORCH = "build/torch/bin/python"  # the interpreter of the environment with PyTorch
 FENCE = re.compile(r"^(`{3,})\s*(\w*)\s*$")
 COMMENT = re.compile(r"^<!--\s*(file|not run):\s*(.*?)\s*-->$")
@@ -123,7 +123,7 @@ def mismatch(expected: list[str], actual: list[str]) -> str:
     return "" if len(actual) in reachable else "the output has more lines than the page"
 
 
-def run(command: str, root: Path, build: Path) -> list[str]:
+def run(command: str, root: Path, build: Path, timeout: float) -> list[str]:
     """The lines that a command gives, with a last one where it fails."""
     built = str(build.relative_to(root)) if build.is_relative_to(root) else str(build)
     text = command.replace("build/release", built)
@@ -133,7 +133,7 @@ def run(command: str, root: Path, build: Path) -> list[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        timeout=TIMEOUT_SECONDS,
+        timeout=timeout,
         check=False,
     )
     lines = done.stdout.decode("utf-8", errors="replace").replace(built, "build/release").splitlines()
@@ -151,10 +151,11 @@ def console_faults(block: Block, root: Path, build: Path, show: bool) -> list[tu
         if PYTORCH in command.text and not (root / PYTORCH).exists():
             print(f"not run, since `./dev setup torch` made no environment: {command.text}")
             continue
+        timeout = PYTORCH_SECONDS if PYTORCH in command.text else TIMEOUT_SECONDS
         try:
-            actual = run(command.text, root, build)
+            actual = run(command.text, root, build, timeout)
         except subprocess.TimeoutExpired:
-            faults.append((command.line, f"'{command.text}' takes longer than {TIMEOUT_SECONDS:.0f} s"))
+            faults.append((command.line, f"'{command.text}' takes longer than {timeout:.0f} s"))
             continue
         if show:
             print(f"$ {command.text}", *actual, sep="\n")
