@@ -53,6 +53,20 @@ class SessionModel final : public LoadedModel {
     if (!known) known = std::make_shared<CompiledProgram>(program);
     return known;
   }
+  Result<Parts> partition(const PartitionRequest& request) override {
+    joint::PartitionOptions options;
+    for (const uint8_t kind : request.input_kinds) {
+      if (kind > FERRITE_INPUT_TANGENT)
+        return error(FE_EINVALID, "FE-G58", "{} is no kind of an input; the kinds are FERRITE_INPUT_*", kind);
+      options.inputs.push_back(static_cast<joint::InputKind>(kind));
+    }
+    options.memory_budget = request.memory_budget;
+    options.saved.insert(request.saved.begin(), request.saved.end());
+    options.recomputed.insert(request.recomputed.begin(), request.recomputed.end());
+    FE_TRY(auto parts, model_->partition(request.forward_outputs, options, options_));
+    return Parts{std::make_unique<SessionModel>(std::move(parts.forward), options_),
+                 std::make_unique<SessionModel>(std::move(parts.backward), options_)};
+  }
 
  private:
   const std::unique_ptr<Model> model_;

@@ -39,6 +39,14 @@ class RunnableProgram {
   virtual std::string ledger() const = 0;  ///< as JSON
 };
 
+/// What ferrite_partition_options says.
+struct PartitionRequest {
+  uint32_t forward_outputs = 0;
+  std::span<const uint8_t> input_kinds;  ///< FERRITE_INPUT_*, by input
+  double memory_budget = 1;
+  std::vector<std::string> saved, recomputed;
+};
+
 /// A model file. Any-thread.
 class LoadedModel {
  public:
@@ -52,6 +60,11 @@ class LoadedModel {
   /// memory.
   virtual Result<std::shared_ptr<const RunnableProgram>> program(
       std::span<const std::vector<int64_t>> input_dims, bool ports_on_device) = 0;
+  struct Parts {
+    std::unique_ptr<LoadedModel> forward, backward;
+  };
+  /// The parts of a joint model. FE-G58; FE-X41 for a package.
+  virtual Result<Parts> partition(const PartitionRequest& request) = 0;
 };
 
 /// A session. Any-thread; it must outlive its models.

@@ -423,6 +423,38 @@ int32_t ferrite_model_unsupported(ferrite_model* model, void* context,
   });
 }
 
+int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_options* options,
+                                ferrite_model** forward, ferrite_model** backward) {
+  return guarded([&]() -> Result<void> {
+    constexpr std::string_view function = "ferrite_model_partition";
+    if (!model) return null_argument(function, "model");
+    if (!options || options->size == 0) return null_argument(function, "options");
+    if (!forward) return null_argument(function, "forward");
+    if (!backward) return null_argument(function, "backward");
+    ferrite_partition_options given{};
+    given.memory_budget = 1;
+    std::memcpy(&given, options, std::min<size_t>(options->size, sizeof given));
+    const auto count = model->model->inputs().size();
+    if (!given.input_kinds && count != 0) return null_argument(function, "input_kinds");
+    if (!given.saved && given.saved_count != 0) return null_argument(function, "saved");
+    if (!given.recomputed && given.recomputed_count != 0) return null_argument(function, "recomputed");
+    if (given.forward_outputs > model->model->outputs().size())
+      return at(std::string(function),
+                error(FE_EINVALID, "FE-G58", "the model has {}, and {} of them are to be the forward part's",
+                      ferrite::counted(model->model->outputs().size(), "output"), given.forward_outputs));
+    capi::PartitionRequest request;
+    request.forward_outputs = static_cast<uint32_t>(given.forward_outputs);
+    request.input_kinds = {given.input_kinds, count};
+    request.memory_budget = given.memory_budget;
+    request.saved.assign(given.saved, given.saved + given.saved_count);
+    request.recomputed.assign(given.recomputed, given.recomputed + given.recomputed_count);
+    FE_TRY(auto parts, model->model->partition(request));
+    *forward = handle_of(model->session, std::move(parts.forward));
+    *backward = handle_of(model->session, std::move(parts.backward));
+    return {};
+  });
+}
+
 int32_t ferrite_model_stats(const ferrite_model* model, ferrite_stats* out) {
   return guarded([&]() -> Result<void> {
     if (!model) return null_argument("ferrite_model_stats", "model");

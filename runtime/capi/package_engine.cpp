@@ -120,6 +120,12 @@ class PackageModel final : public LoadedModel {
     }
     return program_;
   }
+  Result<Parts> partition(const PartitionRequest&) override {
+    return at(
+        path_,
+        error(FE_EUNSUPPORTED, "FE-X41",
+              "a package is compiled already and is not divided; divide its model, with Ferrite::ferrite"));
+  }
 
  private:
   PackageEngine& engine_;

@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._dynamo.exc import ShortenTraceback
 
+from ferrite._errors import Error
 from ferrite.torch._compile import compile_graph
+from ferrite.torch._joint import compiled_part, partitioner
 from ferrite.torch._options import Options
 
 aten = torch.ops.aten
@@ -33,17 +35,30 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return table
 
 
+class CompileError(Error, ShortenTraceback):
+    """The Error of a compilation, of a class that Dynamo hands to the caller as it is."""
+
+    def __init__(self, error: Error) -> None:
+        ShortenTraceback.__init__(self, str(error), first_useful_frame=None)
+        self.code, self.text, self.where, self.status = error.code, error.text, error.where, error.status
+
+
 def backend(module: fx.GraphModule, example_inputs: list[Any], options: Mapping[str, Any] | None = None, mode: str | None = None) -> Callable[..., Any]:
-    """Compiles a graph of torch.compile. `options`: see `Options`."""
-    chosen = Options.of(options)
+    """Compiles a graph of torch.compile. `options`: see `Options`. Raises Error."""
 
     def compiler(kind: str) -> Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]:
-        return lambda graph, _: compile_graph(graph, chosen, kind)
+        return lambda graph, _: compiled_part(graph) or compile_graph(graph, chosen, kind)
 
-    return aot_autograd(
-        fw_compiler=compiler("forward"),
-        bw_compiler=compiler("backward"),
-        inference_compiler=compiler("inference"),
-        decompositions=decompositions(),
-        partition_fn=min_cut_rematerialization_partition,
-    )(module, example_inputs)
+    try:
+        chosen = Options.of(options)
+        # Saved tensors are never overwritten, so a backward pass may run twice.
+        with torch._functorch.config.patch(donated_buffer=False):
+            return aot_autograd(
+                fw_compiler=compiler("forward"),
+                bw_compiler=compiler("backward"),
+                inference_compiler=compiler("inference"),
+                decompositions=decompositions(),
+                partition_fn=partitioner(chosen),
+            )(module, example_inputs)
+    except Error as error:
+        raise CompileError(error) from error

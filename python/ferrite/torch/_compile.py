@@ -28,10 +28,12 @@ _exchange_api = torch.Tensor.__dlpack_c_exchange_api__
 class Report:
     """What became of one graph."""
 
-    kind: str  # "forward", "backward" or "inference"
+    kind: str  # "joint", "forward", "backward" or "inference"
     nodes: int = 0
     programs: list[Any] = dataclasses.field(default_factory=list)  # _bridge.Model
     unsupported: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # node, overload, reason
+    saved_bytes: int | None = None  # of a joint graph: what its forward part keeps for the backward part
+    note: str = ""
 
 
 Listener = Callable[[Report], None]
@@ -129,7 +131,9 @@ class _Compiler:
         return self._divided()
 
     def _may_fall_back(self, error: Error) -> bool:
-        return self.options.fallback != "error" and error.status in (1, 2, 3)
+        # What a plugin or its passes did wrong is not for PyTorch to hide.
+        is_plugins = error.code.startswith(("FE-P", "FE-M"))
+        return self.options.fallback != "error" and error.status in (1, 2, 3) and not is_plugins
 
     def _give_up(self, nodes: Sequence[fx.Node], error: Error) -> None:
         for node in nodes:
