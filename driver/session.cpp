@@ -10,6 +10,8 @@
 #include "core/link/ports.h"
 #include "core/lower/lower.h"
 #include "core/observe/observation.h"
+#include "core/passes/joint/changed_regions.h"
+#include "core/passes/joint/subgraph.h"
 #include "core/plugin/import_ops.h"
 #include "core/select/claims.h"
 #include "core/support/abi/abi.h"
@@ -422,12 +424,16 @@ std::unique_ptr<Model> Model::of_graph(const Session& session, const std::string
   return model;
 }
 
+std::vector<std::vector<int64_t>> Model::declared_dims() const {
+  std::vector<std::vector<int64_t>> dims;
+  for (const auto& port : inputs_) dims.push_back(port.dims);
+  return dims;
+}
+
 Result<Model::Parts> Model::partition(uint32_t forward_outputs,
                                       const joint::PartitionOptions& partition_options,
                                       const CompileOptions& options) const {
-  std::vector<std::vector<int64_t>> dims;
-  for (const auto& port : inputs_) dims.push_back(port.dims);
-  FE_TRY(auto imported, graph(dims));
+  FE_TRY(auto imported, graph(declared_dims()));
   imported.set_forward_outputs(forward_outputs);
   CompileOptions joint_options = options;
   // Passes of pre_grad are for graphs before differentiation, which a joint graph has passed.
@@ -443,6 +449,34 @@ Result<Model::Parts> Model::partition(uint32_t forward_outputs,
   parts.forward = of_graph(session_, path_, std::move(divided->forward), "post_grad_pre", ledger.records());
   parts.backward = of_graph(session_, path_, std::move(divided->backward), "post_grad_pre", {});
   return parts;
+}
+
+Result<std::string> Model::changed_regions(std::string_view phase, std::span<const uint64_t> outputs,
+                                           const CompileOptions& options) const {
+  FE_TRY(const auto whole, graph(declared_dims()));
+  // A graph with the real outputs only, so that rules see which values have other uses.
+  graph::Graph before(whole.name(), whole.weight_folder());
+  joint::Subgraph copy(whole, before);
+  std::vector<joint::NamedValue> names;
+  for (const auto& input : whole.inputs()) {
+    const auto& name = whole.value(input.value).name;
+    FE_CHECK(copy.add_input(input.value, name));
+    names.emplace_back(copy.image(input.value), name);
+  }
+  for (graph::NodeId id = whole.first(); id; id = whole.next(id)) FE_CHECK(copy.add_node(id));
+  for (const auto& output : whole.outputs()) names.emplace_back(copy.image(output.value), output.name);
+  for (const auto number : outputs) {
+    const auto& output = whole.outputs()[number];
+    FE_CHECK(copy.add_output(output.value, output.name));
+  }
+  before.commit();
+  CompileOptions one_phase = options;
+  one_phase.from = one_phase.to = phase;
+  Ledger ledger;
+  auto changed = compile(before, session_.registry(), one_phase, ledger);
+  if (!changed) return at(path_, std::move(changed.error()));
+  FE_TRY(const auto regions, joint::changed_regions(before, changed->graph, names));
+  return joint::regions_json(regions);
 }
 
 Result<Saved> Model::save(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options,

@@ -105,6 +105,12 @@ class Model {
   /// inputs must be fixed (FE-X04). FE-G58 and the errors of importing and of the passes.
   Result<Parts> partition(uint32_t forward_outputs, const joint::PartitionOptions& partition_options,
                           const CompileOptions& options) const;
+  /// What the passes of a graph phase change, as core/passes/joint/changed_regions.h says. The model's
+  /// outputs are all values that it has names for, and its real outputs those whose numbers are in `outputs`.
+  /// The sizes of the inputs must be fixed (FE-X04). FE-C04 for a phase that works on no graph, FE-G59, and
+  /// the errors of importing and of the passes.
+  Result<std::string> changed_regions(std::string_view phase, std::span<const uint64_t> outputs,
+                                      const CompileOptions& options) const;
   /// Compiles for these input dims and each of the targets, or for this machine where none is named, and
   /// writes a package; nothing is loaded. A target whose devices cannot access the host's memory needs a
   /// fallback device that can. It gets the one for which the package's estimate is slowest, because that one
@@ -124,6 +130,7 @@ class Model {
   /// Calls `build`, a function of the importer, which adds to the graph.
   Result<void> import(graph::Graph& graph, std::span<const std::vector<int64_t>> input_dims,
                       const std::function<int32_t(abi::Call&, const fe_build_args&)>& build) const;
+  std::vector<std::vector<int64_t>> declared_dims() const;
   Result<void> check_dims(std::span<const std::vector<int64_t>> input_dims) const;
   const Session& session_;
   std::string path_;

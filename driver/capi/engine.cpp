@@ -53,6 +53,9 @@ class SessionModel final : public LoadedModel {
     if (!known) known = std::make_shared<CompiledProgram>(program);
     return known;
   }
+  Result<std::string> changed_regions(std::string_view phase, std::span<const uint64_t> outputs) override {
+    return model_->changed_regions(phase, outputs, options_);
+  }
   Result<Parts> partition(const PartitionRequest& request) override {
     joint::PartitionOptions options;
     for (const uint8_t kind : request.input_kinds) {
@@ -112,6 +115,13 @@ class SessionEngine final : public Engine {
   Result<runtime::Devices> devices() const override {
     if (options_.device == runtime::interpreter_name) return runtime::Devices();
     return runtime::open_devices(options_.device, session_->registry());
+  }
+  std::string passes(std::string_view phase) const override {
+    std::string lines;
+    for (const auto& entry : session_->registry().passes())
+      if (entry.phase == phase && entry.enabled)
+        lines += fmt::format("{}\t{}\n", entry.name, entry.plugin->id);
+    return lines;
   }
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override {
     FE_TRY(auto model, Model::open(*session_, path));

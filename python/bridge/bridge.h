@@ -23,6 +23,9 @@ int32_t dims_from(PyObject* sequence, int64_t* dims);
 // Null with an error set if it is none.
 const char** names_of(PyObject* sequence, uint64_t* count, PyObject* held);
 
+// A `write` function of ferrite.h: sets the PyObject* that `context` points to to the text.
+void take_text(void* context, const char* text, uint64_t bytes);
+
 // The tensor as DLPack before 1.0 has it, for consumers that ask for no version.
 typedef struct {
   DLTensor dl_tensor;

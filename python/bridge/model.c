@@ -240,7 +240,7 @@ static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
   Py_RETURN_NONE;
 }
 
-static void take_text(void* context, const char* text, uint64_t bytes) {
+void take_text(void* context, const char* text, uint64_t bytes) {
   const PyGILState_STATE state = PyGILState_Ensure();
   *(PyObject**)context = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
   PyGILState_Release(state);
@@ -264,6 +264,33 @@ static PyObject* model_unsupported(PyObject* self, PyObject* unused) {
   status = ferrite_model_unsupported(((Model*)self)->model, &text, take_text);
   Py_END_ALLOW_THREADS
   return status == FERRITE_OK ? text : raise_last();
+}
+
+// changed_regions(phase, numbers of the real outputs)
+static PyObject* model_changed_regions(PyObject* self, PyObject* args) {
+  const char* phase;
+  PyObject* sequence;
+  if (!PyArg_ParseTuple(args, "sO", &phase, &sequence)) return NULL;
+  const Py_ssize_t count = PySequence_Size(sequence);
+  if (count < 0) return NULL;
+  uint64_t* outputs = calloc((size_t)count + 1, sizeof *outputs);
+  if (!outputs) return PyErr_NoMemory();
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    PyObject* item = PySequence_GetItem(sequence, k);
+    outputs[k] = item ? PyLong_AsUnsignedLongLong(item) : 0;
+    Py_XDECREF(item);
+  }
+  PyObject* text = NULL;
+  if (!PyErr_Occurred()) {
+    int32_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = ferrite_model_changed_regions(((Model*)self)->model, phase, outputs, (uint64_t)count, &text,
+                                           take_text);
+    Py_END_ALLOW_THREADS
+    if (status != FERRITE_OK) raise_last();
+  }
+  free(outputs);
+  return text;
 }
 
 // partition(forward outputs, kinds of the inputs as bytes, memory budget, saved, recomputed)
@@ -330,6 +357,8 @@ static PyMethodDef model_methods[] = {
      "compile_types(types): compiles for tensors of these types."},
     {"ledger", model_ledger, METH_NOARGS, "The decisions of the last program, as JSON."},
     {"unsupported", model_unsupported, METH_NOARGS, "A line for each node that cannot be imported."},
+    {"changed_regions", model_changed_regions, METH_VARARGS,
+     "changed_regions(phase, outputs): what passes change, as JSON."},
     {"partition", model_partition, METH_VARARGS,
      "partition(forward_outputs, input_kinds, memory_budget, saved, recomputed): the models (forward, "
      "backward) of a joint model."},

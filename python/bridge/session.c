@@ -85,7 +85,19 @@ static PyObject* session_device(PyObject* self, PyObject* unused) {
   return Py_BuildValue("ii", (int)device.device_type, (int)device.device_id);
 }
 
+static PyObject* session_passes(PyObject* self, PyObject* args) {
+  const char* phase;
+  if (!PyArg_ParseTuple(args, "s", &phase)) return NULL;
+  PyObject* text = NULL;
+  int32_t status;
+  Py_BEGIN_ALLOW_THREADS
+  status = ferrite_session_passes(((Session*)self)->session, phase, &text, take_text);
+  Py_END_ALLOW_THREADS
+  return status == FERRITE_OK ? text : raise_last();
+}
+
 static PyMethodDef session_methods[] = {
+    {"passes", session_passes, METH_VARARGS, "passes(phase): a line for each, its name and its plugin."},
     {"load", session_load, METH_VARARGS, "load(path[, contents]): opens a model."},
     {"device", session_device, METH_NOARGS, "(device type, device number) in DLPack's numbers."},
     {NULL, NULL, 0, NULL}};

@@ -236,6 +236,18 @@ ferrite_model* handle_of(ferrite_session* session, std::unique_ptr<capi::LoadedM
 
 }  // namespace
 
+int32_t ferrite_session_passes(ferrite_session* session, const char* phase, void* context,
+                               void (*write)(void* context, const char* text, uint64_t bytes)) {
+  return guarded([&]() -> Result<void> {
+    if (!session) return null_argument("ferrite_session_passes", "session");
+    if (!phase) return null_argument("ferrite_session_passes", "phase");
+    if (!write) return null_argument("ferrite_session_passes", "write");
+    const auto lines = session->engine->passes(phase);
+    write(context, lines.data(), lines.size());
+    return {};
+  });
+}
+
 int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out) {
   return guarded([&]() -> Result<void> {
     if (!session) return null_argument("ferrite_model_load", "session");
@@ -419,6 +431,25 @@ int32_t ferrite_model_unsupported(ferrite_model* model, void* context,
     for (const auto& port : model->model->inputs()) dims.push_back(port.dims);
     FE_TRY(const auto lines, model->model->unsupported(dims));
     write(context, lines.data(), lines.size());
+    return {};
+  });
+}
+
+int32_t ferrite_model_changed_regions(ferrite_model* model, const char* phase, const uint64_t* outputs,
+                                      uint64_t output_count, void* context,
+                                      void (*write)(void* context, const char* text, uint64_t bytes)) {
+  return guarded([&]() -> Result<void> {
+    constexpr std::string_view function = "ferrite_model_changed_regions";
+    if (!model) return null_argument(function, "model");
+    if (!phase) return null_argument(function, "phase");
+    if (!outputs && output_count != 0) return null_argument(function, "outputs");
+    if (!write) return null_argument(function, "write");
+    const auto count = model->model->outputs().size();
+    for (uint64_t k = 0; k < output_count; ++k)
+      if (outputs[k] >= count)
+        return at(std::string(function), error(FE_EINVALID, "FE-X30", "output {} of {}", outputs[k], count));
+    FE_TRY(const auto text, model->model->changed_regions(phase, {outputs, output_count}));
+    write(context, text.data(), text.size());
     return {};
   });
 }

@@ -17,7 +17,7 @@ Result<void> Subgraph::add_node(graph::NodeId id) {
   graph::NodeSpec spec;
   spec.op = whole_.op(id);
   for (const auto operand : node.operands) {
-    FE_TRY(const auto mapped, image(operand));
+    FE_TRY(const auto mapped, copied(operand));
     spec.operands.push_back(mapped);
   }
   spec.attributes = node.attributes;
@@ -35,12 +35,12 @@ Result<void> Subgraph::add_node(graph::NodeId id) {
 }
 
 Result<void> Subgraph::add_output(graph::ValueId value, std::string name) {
-  FE_TRY(const auto mapped, image(value));
+  FE_TRY(const auto mapped, copied(value));
   FE_TRY([[maybe_unused]] const auto number, part_.add_output(std::move(name), mapped));
   return {};
 }
 
-Result<graph::ValueId> Subgraph::image(graph::ValueId id) {
+Result<graph::ValueId> Subgraph::copied(graph::ValueId id) {
   if (!id) return id;
   if (const auto found = images_.find(id); found != images_.end()) return found->second;
   const auto& value = whole_.value(id);

@@ -17,6 +17,10 @@ class Subgraph {
   Subgraph(const graph::Graph& whole, graph::Graph& part) : whole_(whole), part_(part) {}
 
   bool has(graph::ValueId value) const { return images_.contains(value); }
+  /// The value in the part; none if it was not copied.
+  graph::ValueId image(graph::ValueId value) const {
+    return has(value) ? images_.at(value) : graph::ValueId();
+  }
   /// The value's input of the part is named `name`; if that is empty, as in the whole, or "inK" where the
   /// whole has no name.
   Result<void> add_input(graph::ValueId value, std::string name);
@@ -25,7 +29,7 @@ class Subgraph {
   Result<void> add_output(graph::ValueId value, std::string name);
 
  private:
-  Result<graph::ValueId> image(graph::ValueId value);
+  Result<graph::ValueId> copied(graph::ValueId value);
 
   const graph::Graph& whole_;
   graph::Graph& part_;

@@ -16,6 +16,7 @@ from ferrite._errors import Error
 from ferrite.torch._compile import compile_graph
 from ferrite.torch._joint import compiled_part, partitioner
 from ferrite.torch._options import Options
+from ferrite.torch._pre_grad import with_pre_grad_passes
 
 aten = torch.ops.aten
 
@@ -51,6 +52,7 @@ def backend(module: fx.GraphModule, example_inputs: list[Any], options: Mapping[
 
     try:
         chosen = Options.of(options)
+        module = with_pre_grad_passes(module, example_inputs, chosen)
         # Saved tensors are never overwritten, so a backward pass may run twice.
         with torch._functorch.config.patch(donated_buffer=False):
             return aot_autograd(

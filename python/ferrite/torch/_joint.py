@@ -28,23 +28,9 @@ from ferrite._errors import Error
 from ferrite.torch._compile import Report, _Boxed, _Compiler, _eager, _exchange_api, listeners
 from ferrite.torch._options import Options
 from ferrite.torch._random import detach_random, is_random
+from ferrite.torch._regions import dtypes
 from ferrite.torch._stream import Segment, Sizes, dlpack_types, is_tensor, memory_order, write_segment
 
-_dtypes = {
-    "f64": torch.float64,
-    "f32": torch.float32,
-    "f16": torch.float16,
-    "bf16": torch.bfloat16,
-    "i64": torch.int64,
-    "i32": torch.int32,
-    "i16": torch.int16,
-    "i8": torch.int8,
-    "u8": torch.uint8,
-    "u16": torch.uint16,
-    "u32": torch.uint32,
-    "u64": torch.uint64,
-    "bool": torch.bool,
-}
 _transient, _held, _tangent = range(3)  # FERRITE_INPUT_*
 
 
@@ -182,7 +168,8 @@ class _Joint:
 
     def divide(self) -> tuple[fx.GraphModule, fx.GraphModule]:
         unsupported = self.compiler.unsupported
-        unsupported.update({node: "a random node" for node in self.compiler.computing if is_random(node)})
+        if any(is_random(node) for node in self.compiler.computing):  # attention without dropout is none in fact
+            self.compiler._survey()
         self._run_early(unsupported)
         try:
             forward, backward = self._partitioned()
@@ -335,10 +322,10 @@ class _Ports:
         if name in self._outputs:
             return
         with self._mode:
-            self._fakes[name] = torch.empty(dims, dtype=_dtypes[dtype], device=self._device)
+            self._fakes[name] = torch.empty(dims, dtype=dtypes[dtype], device=self._device)
         number = self._device.index or 0
         kind = 1 if self._device.type == "cpu" else 10 if torch.version.hip else 2
-        self._inputs[name] = (*dlpack_types[_dtypes[dtype]], kind, number, list(dims))
+        self._inputs[name] = (*dlpack_types[dtypes[dtype]], kind, number, list(dims))
         self._outputs[name] = (*self._inputs[name], None)
         self._orders[name] = None
 

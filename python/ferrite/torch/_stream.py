@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from ferrite.torch._regions import region_of
+
 # dtype -> (DLPack's type code, bits)
 dlpack_types = {
     torch.float64: (2, 64),
@@ -196,6 +198,9 @@ class _Writer:
             assert isinstance(source, list)
             self.numbers[node] = source[node.args[1]]
             return
+        if region := region_of(node):
+            self.numbers[node] = region.write(self, node, place_of(node))
+            return
         args = [self.argument(value) for value in node.args]
         kwargs = {name: self.argument(value) for name, value in node.kwargs.items()}
         value = node.meta.get("val")
@@ -227,8 +232,10 @@ def is_tensor(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor)
 
 
-def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: Sizes) -> Segment:
-    """The stream of these nodes, in order. What they use of other nodes becomes inputs; `outputs` are among them."""
+def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: Sizes, in_memory_order: bool = True) -> Segment:
+    """The stream of these nodes, in order. What they use of other nodes becomes inputs; `outputs` are among them.
+
+    in_memory_order: ports have the order of dims that their tensors have in memory, so that the program may run."""
     writer = _Writer(sizes)
     inside = set(nodes)
     taken: dict[fx.Node, None] = {}
@@ -242,7 +249,7 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
     for node in taken:
         tensor = node.meta["val"]
         type_ = writer.type_of(tensor)
-        order = memory_order(type_[1], sizes.all_of(tensor.stride()))
+        order = memory_order(type_[1], sizes.all_of(tensor.stride())) if in_memory_order else None
         if order is not None:
             type_ = [type_[0], [type_[1][k] for k in order]]
         inputs.append((node, order))
@@ -259,8 +266,7 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
     for node in nodes:
         before = len(writer.nodes)
         writer.node(node)
-        if len(writer.nodes) > before:
-            streamed.append(node)
+        streamed.extend([node] * (len(writer.nodes) - before))
     results: list[list[Any]] = []
     output_types: list[tuple[Any, ...]] = []
     for node in outputs:
@@ -269,7 +275,7 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         number = writer.numbers[node]
         assert isinstance(number, int)
         strides = sizes.all_of(tensor.stride())
-        order = memory_order(type_[1], strides)
+        order = memory_order(type_[1], strides) if in_memory_order else None
         dims, seen = type_[1], None
         if order is not None:
             number = writer.permuted(number, order, type_, node.name)

@@ -103,6 +103,11 @@ FERRITE_API void ferrite_session_close(ferrite_session* session);
 // that device works in the host's memory.
 FERRITE_API int32_t ferrite_session_device(ferrite_session* session, DLDevice* out);
 
+// The enabled passes of a phase: calls `write` once with a line for each, its name and its plugin's id
+// separated by a tab.
+FERRITE_API int32_t ferrite_session_passes(ferrite_session* session, const char* phase, void* context,
+                                           void (*write)(void* context, const char* text, uint64_t bytes));
+
 // Opens a model; the file's extension (.onnx, .fe, ...) selects the importer. Reads the signature only and
 // compiles nothing. A package (.fepkg) is never compiled.
 FERRITE_API int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out);
@@ -179,6 +184,17 @@ FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* 
 // cannot tell; FERRITE_EINVALID (FE-X04) if an input's shape is not fixed.
 FERRITE_API int32_t ferrite_model_unsupported(ferrite_model* model, void* context,
                                               void (*write)(void* context, const char* text, uint64_t bytes));
+
+// Runs the passes of one phase that works on graphs on the imported model, and tells what they change in
+// terms of the model's own nodes. The model's outputs are all values that may be named; outputs[output_count]
+// are the numbers of those that it really has. Calls `write` once with JSON: a list of regions, each with the
+// names of the nodes that it replaces ("nodes"), of its "inputs" and "outputs", the names of the "passes",
+// and the "constants" and "ops" that compute the outputs from the inputs
+// (core/passes/joint/changed_regions.h). FE-G59 if a change cannot be told in these terms; errors of
+// importing and of passes.
+FERRITE_API int32_t ferrite_model_changed_regions(
+    ferrite_model* model, const char* phase, const uint64_t* outputs, uint64_t output_count, void* context,
+    void (*write)(void* context, const char* text, uint64_t bytes));
 
 // How an input of a joint model counts when the model is divided.
 #define FERRITE_INPUT_TRANSIENT 0  // to keep it for the backward part costs its bytes
