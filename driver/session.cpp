@@ -10,6 +10,8 @@
 #include "core/link/ports.h"
 #include "core/lower/lower.h"
 #include "core/observe/observation.h"
+#include "core/passes/joint/changed_regions.h"
+#include "core/passes/joint/subgraph.h"
 #include "core/plugin/import_ops.h"
 #include "core/select/claims.h"
 #include "core/support/abi/abi.h"
@@ -71,6 +73,9 @@ struct Model::State {
   std::optional<graph::OpenGraph> text_graph;
   graph::ParseOptions text_options;
   std::shared_ptr<const package::Package> package;
+  std::optional<graph::Graph> part;  ///< of a joint graph
+  std::string part_stage;            ///< at which it enters
+  std::vector<LedgerRecord> before;  ///< records of the stages that it has passed
 
   std::string_view text() const {
     const auto bytes = file->bytes();
@@ -235,6 +240,7 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
     if (!packaged) return at(path_, std::move(packaged.error()));
     return packaged;
   }
+  if (state_->part) return *state_->part;
   if (state_->text_graph) {
     std::vector<std::pair<std::string, int64_t>> bindings;
     for (size_t k = 0; k < inputs_.size(); ++k)
@@ -377,6 +383,8 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   program->import_ms = milliseconds_between(start, imported_at);
   // Metrics and sinks need an observation even where the caller wants none.
   CompileOptions watched = options;
+  if (watched.from.empty()) watched.from = state_->part_stage;
+  for (const auto& record : state_->before) program->ledger.add(record);
   observe::Observation seen;
   const auto& metrics = session_.metrics();
   const auto& sinks = session_.registry().metric_sinks();
@@ -396,6 +404,79 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
         sinks, {path_, *watched.observation, program->compilation, program->ledger, {}}));
   entry->program = program;
   return program;
+}
+
+std::unique_ptr<Model> Model::of_graph(const Session& session, const std::string& path, graph::Graph graph,
+                                       std::string_view from, std::span<const LedgerRecord> before) {
+  std::unique_ptr<Model> model(new Model(session));
+  model->path_ = path;
+  model->state_ = std::make_unique<State>();
+  const auto port_of = [&](std::string name, graph::ValueId value) {
+    const auto& type = graph.type(value);
+    return ModelPort{std::move(name), type.dtype, true, type.dims, std::vector<std::string>(type.rank())};
+  };
+  for (const auto& input : graph.inputs())
+    model->inputs_.push_back(port_of(graph.value(input.value).name, input.value));
+  for (const auto& output : graph.outputs()) model->outputs_.push_back(port_of(output.name, output.value));
+  model->state_->part = std::move(graph);
+  model->state_->part_stage = from;
+  model->state_->before.assign(before.begin(), before.end());
+  return model;
+}
+
+std::vector<std::vector<int64_t>> Model::declared_dims() const {
+  std::vector<std::vector<int64_t>> dims;
+  for (const auto& port : inputs_) dims.push_back(port.dims);
+  return dims;
+}
+
+Result<Model::Parts> Model::partition(uint32_t forward_outputs,
+                                      const joint::PartitionOptions& partition_options,
+                                      const CompileOptions& options) const {
+  FE_TRY(auto imported, graph(declared_dims()));
+  imported.set_forward_outputs(forward_outputs);
+  CompileOptions joint_options = options;
+  // Passes of pre_grad are for graphs before differentiation, which a joint graph has passed.
+  joint_options.from = "decompose_early";
+  joint_options.to = "joint_post";
+  Ledger ledger;
+  auto compiled = compile(std::move(imported), session_.registry(), joint_options, ledger);
+  if (!compiled) return at(path_, std::move(compiled.error()));
+  auto divided = joint::partition(compiled->graph, session_.registry(), runtime::last_kind(options.device),
+                                  partition_options, ledger);
+  if (!divided) return at(path_, std::move(divided.error()));
+  Parts parts;
+  parts.forward = of_graph(session_, path_, std::move(divided->forward), "post_grad_pre", ledger.records());
+  parts.backward = of_graph(session_, path_, std::move(divided->backward), "post_grad_pre", {});
+  return parts;
+}
+
+Result<std::string> Model::changed_regions(std::string_view phase, std::span<const uint64_t> outputs,
+                                           const CompileOptions& options) const {
+  FE_TRY(const auto whole, graph(declared_dims()));
+  // A graph with the real outputs only, so that rules see which values have other uses.
+  graph::Graph before(whole.name(), whole.weight_folder());
+  joint::Subgraph copy(whole, before);
+  std::vector<joint::NamedValue> names;
+  for (const auto& input : whole.inputs()) {
+    const auto& name = whole.value(input.value).name;
+    FE_CHECK(copy.add_input(input.value, name));
+    names.emplace_back(copy.image(input.value), name);
+  }
+  for (graph::NodeId id = whole.first(); id; id = whole.next(id)) FE_CHECK(copy.add_node(id));
+  for (const auto& output : whole.outputs()) names.emplace_back(copy.image(output.value), output.name);
+  for (const auto number : outputs) {
+    const auto& output = whole.outputs()[number];
+    FE_CHECK(copy.add_output(output.value, output.name));
+  }
+  before.commit();
+  CompileOptions one_phase = options;
+  one_phase.from = one_phase.to = phase;
+  Ledger ledger;
+  auto changed = compile(before, session_.registry(), one_phase, ledger);
+  if (!changed) return at(path_, std::move(changed.error()));
+  FE_TRY(const auto regions, joint::changed_regions(before, changed->graph, names));
+  return joint::regions_json(regions);
 }
 
 Result<Saved> Model::save(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options,

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/passes/joint/partition.h"
 #include "core/support/abi/abi.h"
 #include "core/support/error.h"
 #include "core/support/files/weights.h"
@@ -94,6 +95,22 @@ class Model {
   /// options say otherwise. FE-K53 where that was compiled for other devices.
   Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims,
                                            const CompileOptions& options);
+  struct Parts {
+    std::unique_ptr<Model> forward, backward;
+  };
+  /// Divides the model's joint graph, whose first `forward_outputs` outputs are those of the forward part:
+  /// imports it, runs its passes of the stages decompose_early to joint_post, and divides it as
+  /// core/passes/joint/partition.h says. The parts are models that the stages from post_grad_pre on compile;
+  /// the ledger of the forward part's programs begins with the records of the joint graph. The sizes of the
+  /// inputs must be fixed (FE-X04). FE-G58 and the errors of importing and of the passes.
+  Result<Parts> partition(uint32_t forward_outputs, const joint::PartitionOptions& partition_options,
+                          const CompileOptions& options) const;
+  /// What the passes of a graph phase change, as core/passes/joint/changed_regions.h says. The model's
+  /// outputs are all values that it has names for, and its real outputs those whose numbers are in `outputs`.
+  /// The sizes of the inputs must be fixed (FE-X04). FE-C04 for a phase that works on no graph, FE-G59, and
+  /// the errors of importing and of the passes.
+  Result<std::string> changed_regions(std::string_view phase, std::span<const uint64_t> outputs,
+                                      const CompileOptions& options) const;
   /// Compiles for these input dims and each of the targets, or for this machine where none is named, and
   /// writes a package; nothing is loaded. A target whose devices cannot access the host's memory needs a
   /// fallback device that can. It gets the one for which the package's estimate is slowest, because that one
@@ -105,11 +122,15 @@ class Model {
   explicit Model(const Session& session);
   Result<void> open(std::shared_ptr<const graph::MappedFile> file);
   Result<void> open_text();
+  /// A model of a graph that has passed the stages before `from`.
+  static std::unique_ptr<Model> of_graph(const Session& session, const std::string& path, graph::Graph graph,
+                                         std::string_view from, std::span<const LedgerRecord> before);
   Result<void> open_imported();
   graph::Graph empty_graph() const;
   /// Calls `build`, a function of the importer, which adds to the graph.
   Result<void> import(graph::Graph& graph, std::span<const std::vector<int64_t>> input_dims,
                       const std::function<int32_t(abi::Call&, const fe_build_args&)>& build) const;
+  std::vector<std::vector<int64_t>> declared_dims() const;
   Result<void> check_dims(std::span<const std::vector<int64_t>> input_dims) const;
   const Session& session_;
   std::string path_;

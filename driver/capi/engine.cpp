@@ -60,6 +60,23 @@ class SessionModel final : public LoadedModel {
     FE_TRY(const auto saved, model_->save(input_dims, options_, names, path));
     return {};
   }
+  Result<std::string> changed_regions(std::string_view phase, std::span<const uint64_t> outputs) override {
+    return model_->changed_regions(phase, outputs, options_);
+  }
+  Result<Parts> partition(const PartitionRequest& request) override {
+    joint::PartitionOptions options;
+    for (const uint8_t kind : request.input_kinds) {
+      if (kind > FERRITE_INPUT_TANGENT)
+        return error(FE_EINVALID, "FE-G58", "{} is no kind of an input; the kinds are FERRITE_INPUT_*", kind);
+      options.inputs.push_back(static_cast<joint::InputKind>(kind));
+    }
+    options.memory_budget = request.memory_budget;
+    options.saved.insert(request.saved.begin(), request.saved.end());
+    options.recomputed.insert(request.recomputed.begin(), request.recomputed.end());
+    FE_TRY(auto parts, model_->partition(request.forward_outputs, options, options_));
+    return Parts{std::make_unique<SessionModel>(std::move(parts.forward), options_),
+                 std::make_unique<SessionModel>(std::move(parts.backward), options_)};
+  }
 
  private:
   const std::unique_ptr<Model> model_;
@@ -105,6 +122,13 @@ class SessionEngine final : public Engine {
   Result<runtime::Devices> devices() const override {
     if (options_.device == runtime::interpreter_name) return runtime::Devices();
     return runtime::open_devices(options_.device, session_->registry());
+  }
+  std::string passes(std::string_view phase) const override {
+    std::string lines;
+    for (const auto& entry : session_->registry().passes())
+      if (entry.phase == phase && entry.enabled)
+        lines += fmt::format("{}\t{}\n", entry.name, entry.plugin->id);
+    return lines;
   }
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override {
     FE_TRY(auto model, Model::open(*session_, path));

@@ -2,6 +2,7 @@
 #include "build.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "context.h"
@@ -10,6 +11,9 @@
 
 namespace ferrite::from_torch {
 namespace {
+
+/// Of the targets of nodes that are ops of Ferrite: node_stream.h has their form.
+constexpr std::string_view ferrite_prefix = "ferrite:";
 
 class Builder {
  public:
@@ -61,7 +65,8 @@ class Builder {
 
  private:
   bool is_known(const ProgramNode& node) const {
-    return find_op(node.target) || plugins_.find(source_of(node.target), 0).kind != FE_READER_NONE;
+    return find_op(node.target) || is_of_ferrite(node) ||
+           plugins_.find(source_of(node.target), 0).kind != FE_READER_NONE;
   }
 
   void refuse_unknown() const {
@@ -101,6 +106,11 @@ class Builder {
       }
       context.check_all_read();
       given = context.given();
+    } else if (is_of_ferrite(node)) {
+      given = of_ferrite(node);
+      if (given.size() != node.results.size())
+        fail("FE-I51", where(node), ": the op has ", counted(given.size(), "result"), ", and the node ",
+             node.results.size());
     } else {
       given = by_plugin(node);
     }
@@ -117,6 +127,66 @@ class Builder {
                       detail::concatenate(where(node), ": result ", k, " is ", to_string(type),
                                           ", and PyTorch says ", to_string(*node.results[k])));
     }
+  }
+
+  static bool is_of_ferrite(const ProgramNode& node) { return node.target.starts_with(ferrite_prefix); }
+
+  /// An op of Ferrite with operands and attributes of its own, or a literal.
+  std::vector<Value> of_ferrite(const ProgramNode& node) {
+    const auto op = std::string_view(node.target).substr(ferrite_prefix.size());
+    if (op == "literal") return {literal(node)};
+    std::vector<Value> operands;
+    for (const auto& argument : node.args)
+      operands.push_back(argument.tensor() ? values_[argument.tensor()->number] : Value());
+    std::vector<Attr> attrs;
+    for (const auto& [name, argument] : node.kwargs) attrs.push_back(attribute(node, name, argument));
+    return graph_.make_all(op, operands, attrs);
+  }
+
+  /// [FE_ATTR_*, value]
+  static Attr attribute(const ProgramNode& node, const std::string& name, const Argument& argument) {
+    const auto* pair = argument.list();
+    const auto* kind = pair && pair->size() == 2 ? std::get_if<int64_t>(&pair->front().value) : nullptr;
+    const auto wrong = [&] { fail("FE-I51", where(node), ": attribute '", name, "' is damaged"); };
+    if (!kind) wrong();
+    const Argument& value = pair->back();
+    const auto one = [&]<class T>(const Argument& from, T*) {
+      const auto* found = std::get_if<T>(&from.value);
+      if (!found) wrong();
+      return *found;
+    };
+    const auto list = [&]<class T>(T* type) {
+      std::vector<T> elements;
+      if (!value.list()) wrong();
+      for (const auto& element : *value.list()) elements.push_back(one(element, type));
+      return elements;
+    };
+    switch (*kind) {
+      case FE_ATTR_INT: return attr(name, one(value, static_cast<int64_t*>(nullptr)));
+      case FE_ATTR_FLOAT: return attr(name, one(value, static_cast<double*>(nullptr)));
+      case FE_ATTR_STRING: return attr(name, one(value, static_cast<std::string*>(nullptr)));
+      case FE_ATTR_DTYPE: return attr(name, one(value, static_cast<DType*>(nullptr)));
+      case FE_ATTR_INTS: return attr(name, list(static_cast<int64_t*>(nullptr)));
+      case FE_ATTR_FLOATS: return attr(name, list(static_cast<double*>(nullptr)));
+      case FE_ATTR_STRINGS: return attr(name, list(static_cast<std::string*>(nullptr)));
+      case FE_ATTR_BOOL: return attr(name, one(value, static_cast<bool*>(nullptr)));
+      default: wrong();
+    }
+    return attr(name, 0);
+  }
+
+  /// [bytes as hex], of the type of the node's result.
+  Value literal(const ProgramNode& node) {
+    const auto* hex = node.args.size() == 1 ? std::get_if<std::string>(&node.args[0].value) : nullptr;
+    const auto* type = node.results.size() == 1 && node.results[0] ? &*node.results[0] : nullptr;
+    if (!hex || !type || static_cast<int64_t>(hex->size()) != 2 * bytes_of(type->dtype, type->elements()))
+      fail("FE-I51", where(node), ": the literal is damaged");
+    std::vector<uint8_t> bytes(hex->size() / 2);
+    for (size_t k = 0; k < bytes.size(); ++k)
+      if (std::from_chars(hex->data() + 2 * k, hex->data() + 2 * k + 2, bytes[k], 16).ptr !=
+          hex->data() + 2 * k + 2)
+        fail("FE-I51", where(node), ": the literal is damaged");
+    return graph_.literal(*type, bytes.data());
   }
 
   /// A custom op: its tensors become operands, all else attributes, named as in the call.

@@ -19,6 +19,13 @@ PyObject* dims_tuple(int32_t rank, const int64_t* dims);
 // Reads a sequence of integers into dims[most_rank] and returns the rank; -1 with an error set if it is none.
 int32_t dims_from(PyObject* sequence, int64_t* dims);
 
+// The elements of a sequence of strings, in memory that the caller frees; the list `held` keeps them alive.
+// Null with an error set if it is none.
+const char** names_of(PyObject* sequence, uint64_t* count, PyObject* held);
+
+// A `write` function of ferrite.h: sets the PyObject* that `context` points to to the text.
+void take_text(void* context, const char* text, uint64_t bytes);
+
 // The tensor as DLPack before 1.0 has it, for consumers that ask for no version.
 typedef struct {
   DLTensor dl_tensor;

@@ -6,6 +6,27 @@
 
 PyObject* model_type;
 
+const char** names_of(PyObject* sequence, uint64_t* count, PyObject* held) {
+  const Py_ssize_t length = PySequence_Size(sequence);
+  if (length < 0) return NULL;
+  const char** names = calloc((size_t)length + 1, sizeof *names);
+  if (!names) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  for (Py_ssize_t k = 0; k < length; ++k) {
+    PyObject* item = PySequence_GetItem(sequence, k);
+    const int kept = item && PyList_Append(held, item) == 0;
+    Py_XDECREF(item);
+    if (!kept || !(names[k] = PyUnicode_AsUTF8AndSize(item, NULL))) {
+      free(names);
+      return NULL;
+    }
+  }
+  *count = (uint64_t)length;
+  return names;
+}
+
 PyObject* model_of(PyObject* session, ferrite_model* opened) {
   allocfunc allocate = (allocfunc)PyType_GetSlot((PyTypeObject*)model_type, Py_tp_alloc);
   Model* model = (Model*)allocate((PyTypeObject*)model_type, 0);
@@ -254,7 +275,7 @@ static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
   Py_RETURN_NONE;
 }
 
-static void take_text(void* context, const char* text, uint64_t bytes) {
+void take_text(void* context, const char* text, uint64_t bytes) {
   const PyGILState_STATE state = PyGILState_Ensure();
   *(PyObject**)context = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
   PyGILState_Release(state);
@@ -280,6 +301,77 @@ static PyObject* model_unsupported(PyObject* self, PyObject* unused) {
   return status == FERRITE_OK ? text : raise_last();
 }
 
+// changed_regions(phase, numbers of the real outputs)
+static PyObject* model_changed_regions(PyObject* self, PyObject* args) {
+  const char* phase;
+  PyObject* sequence;
+  if (!PyArg_ParseTuple(args, "sO", &phase, &sequence)) return NULL;
+  const Py_ssize_t count = PySequence_Size(sequence);
+  if (count < 0) return NULL;
+  uint64_t* outputs = calloc((size_t)count + 1, sizeof *outputs);
+  if (!outputs) return PyErr_NoMemory();
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    PyObject* item = PySequence_GetItem(sequence, k);
+    outputs[k] = item ? PyLong_AsUnsignedLongLong(item) : 0;
+    Py_XDECREF(item);
+  }
+  PyObject* text = NULL;
+  if (!PyErr_Occurred()) {
+    int32_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = ferrite_model_changed_regions(((Model*)self)->model, phase, outputs, (uint64_t)count, &text,
+                                           take_text);
+    Py_END_ALLOW_THREADS
+    if (status != FERRITE_OK) raise_last();
+  }
+  free(outputs);
+  return text;
+}
+
+// partition(forward outputs, kinds of the inputs as bytes, memory budget, saved, recomputed)
+static PyObject* model_partition(PyObject* self, PyObject* args) {
+  Model* model = (Model*)self;
+  unsigned long long forward_outputs;
+  const char* kinds;
+  Py_ssize_t kind_count;
+  PyObject *saved, *recomputed;
+  ferrite_partition_options options = {.size = sizeof options};
+  if (!PyArg_ParseTuple(args, "Ky#dOO", &forward_outputs, &kinds, &kind_count, &options.memory_budget, &saved,
+                        &recomputed))
+    return NULL;
+  const uint64_t count = ferrite_model_input_count(model->model);
+  if ((uint64_t)kind_count != count)
+    return PyErr_Format(PyExc_ValueError, "%zd kinds for %llu inputs", kind_count, (unsigned long long)count);
+  options.forward_outputs = forward_outputs;
+  options.input_kinds = (const uint8_t*)kinds;
+  PyObject* held = PyList_New(0);
+  const char** saved_names = held ? names_of(saved, &options.saved_count, held) : NULL;
+  const char** recomputed_names = saved_names ? names_of(recomputed, &options.recomputed_count, held) : NULL;
+  PyObject* parts = NULL;
+  if (recomputed_names) {
+    options.saved = saved_names;
+    options.recomputed = recomputed_names;
+    ferrite_model *forward = NULL, *backward = NULL;
+    int32_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = ferrite_model_partition(model->model, &options, &forward, &backward);
+    Py_END_ALLOW_THREADS
+    if (status != FERRITE_OK) {
+      raise_last();
+    } else {
+      PyObject* first = model_of(model->session, forward);
+      PyObject* second = model_of(model->session, backward);  // takes the handle over in any case
+      parts = first && second ? PyTuple_Pack(2, first, second) : NULL;
+      Py_XDECREF(first);
+      Py_XDECREF(second);
+    }
+  }
+  free(saved_names);
+  free(recomputed_names);
+  Py_XDECREF(held);
+  return parts;
+}
+
 static PyObject* model_stats(PyObject* self, PyObject* unused) {
   (void)unused;
   ferrite_stats stats = {.size = sizeof stats};
@@ -301,6 +393,11 @@ static PyMethodDef model_methods[] = {
     {"save", model_save, METH_VARARGS, "save(tensors, targets, path): compiles and writes a package."},
     {"ledger", model_ledger, METH_NOARGS, "The decisions of the last program, as JSON."},
     {"unsupported", model_unsupported, METH_NOARGS, "A line for each node that cannot be imported."},
+    {"changed_regions", model_changed_regions, METH_VARARGS,
+     "changed_regions(phase, outputs): what passes change, as JSON."},
+    {"partition", model_partition, METH_VARARGS,
+     "partition(forward_outputs, input_kinds, memory_budget, saved, recomputed): the models (forward, "
+     "backward) of a joint model."},
     {"stats", model_stats, METH_NOARGS, "Figures of the last program."},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot model_slots[] = {{Py_tp_dealloc, model_free},

@@ -29,46 +29,28 @@ static PyObject* session_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
   options.log = text_or_null(log);
   options.profile = text_or_null(profile);
   if (PyErr_Occurred()) return NULL;
-  const Py_ssize_t count = plugins && plugins != Py_None ? PySequence_Size(plugins) : 0;
-  if (count < 0) return NULL;
-  const char** list = calloc((size_t)count + 1, sizeof *list);
   PyObject* held = PyList_New(0);
-  if (!list || !held) {
-    free(list);
-    Py_XDECREF(held);
-    return PyErr_NoMemory();
-  }
-  ferrite_session* opened = NULL;
-  int32_t status = 0;
-  for (Py_ssize_t k = 0; k < count; ++k) {
-    PyObject* item = PySequence_GetItem(plugins, k);
-    if (!item || PyList_Append(held, item) != 0 || !(list[k] = PyUnicode_AsUTF8AndSize(item, NULL))) {
-      Py_XDECREF(item);
-      goto failed;
-    }
-    Py_DECREF(item);
+  if (!held) return NULL;
+  const char** list = NULL;
+  if (plugins && plugins != Py_None && !(list = names_of(plugins, &options.plugin_count, held))) {
+    Py_DECREF(held);
+    return NULL;
   }
   options.plugins = list;
-  options.plugin_count = (uint64_t)count;
+  ferrite_session* opened = NULL;
+  int32_t status;
   Py_BEGIN_ALLOW_THREADS
   status = ferrite_session_open(&options, &opened);
   Py_END_ALLOW_THREADS
-  if (status != FERRITE_OK) {
-    raise_last();
-    goto failed;
-  }
   free(list);
   Py_DECREF(held);
+  if (status != FERRITE_OK) return raise_last();
   Session* self = (Session*)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
   if (self)
     self->session = opened;
   else
     ferrite_session_close(opened);
   return (PyObject*)self;
-failed:
-  free(list);
-  Py_DECREF(held);
-  return NULL;
 }
 
 static void session_free(PyObject* self) {
@@ -103,7 +85,19 @@ static PyObject* session_device(PyObject* self, PyObject* unused) {
   return Py_BuildValue("ii", (int)device.device_type, (int)device.device_id);
 }
 
+static PyObject* session_passes(PyObject* self, PyObject* args) {
+  const char* phase;
+  if (!PyArg_ParseTuple(args, "s", &phase)) return NULL;
+  PyObject* text = NULL;
+  int32_t status;
+  Py_BEGIN_ALLOW_THREADS
+  status = ferrite_session_passes(((Session*)self)->session, phase, &text, take_text);
+  Py_END_ALLOW_THREADS
+  return status == FERRITE_OK ? text : raise_last();
+}
+
 static PyMethodDef session_methods[] = {
+    {"passes", session_passes, METH_VARARGS, "passes(phase): a line for each, its name and its plugin."},
     {"load", session_load, METH_VARARGS, "load(path[, contents]): opens a model."},
     {"device", session_device, METH_NOARGS, "(device type, device number) in DLPack's numbers."},
     {NULL, NULL, 0, NULL}};

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/support/error.h"
@@ -39,6 +40,14 @@ class RunnableProgram {
   virtual std::string ledger() const = 0;  ///< as JSON
 };
 
+/// What ferrite_partition_options says.
+struct PartitionRequest {
+  uint32_t forward_outputs = 0;
+  std::span<const uint8_t> input_kinds;  ///< FERRITE_INPUT_*, by input
+  double memory_budget = 1;
+  std::vector<std::string> saved, recomputed;
+};
+
 /// A model file. Any-thread.
 class LoadedModel {
  public:
@@ -56,6 +65,13 @@ class LoadedModel {
   /// writes a package. FE-X41 in an engine that compiles nothing.
   virtual Result<void> save(std::span<const std::vector<int64_t>> input_dims,
                             std::span<const std::string> targets, const std::string& path) = 0;
+  struct Parts {
+    std::unique_ptr<LoadedModel> forward, backward;
+  };
+  /// See ferrite_model_changed_regions(). FE-X41 for a package.
+  virtual Result<std::string> changed_regions(std::string_view phase, std::span<const uint64_t> outputs) = 0;
+  /// The parts of a joint model. FE-G58; FE-X41 for a package.
+  virtual Result<Parts> partition(const PartitionRequest& request) = 0;
 };
 
 /// A session. Any-thread; it must outlive its models.
@@ -65,6 +81,8 @@ class Engine {
   /// The devices on which the session runs; none if it interprets. FE-D codes.
   virtual Result<runtime::Devices> devices() const = 0;
   virtual Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) = 0;
+  /// See ferrite_session_passes().
+  virtual std::string passes(std::string_view phase) const = 0;
   /// The same for the contents of a file, which are copied; the extension of `path` names the format.
   virtual Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path,
                                                           std::span<const std::byte> contents) = 0;

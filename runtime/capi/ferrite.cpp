@@ -240,6 +240,18 @@ ferrite_model* handle_of(ferrite_session* session, std::unique_ptr<capi::LoadedM
 
 }  // namespace
 
+int32_t ferrite_session_passes(ferrite_session* session, const char* phase, void* context,
+                               void (*write)(void* context, const char* text, uint64_t bytes)) {
+  return guarded([&]() -> Result<void> {
+    if (!session) return null_argument("ferrite_session_passes", "session");
+    if (!phase) return null_argument("ferrite_session_passes", "phase");
+    if (!write) return null_argument("ferrite_session_passes", "write");
+    const auto lines = session->engine->passes(phase);
+    write(context, lines.data(), lines.size());
+    return {};
+  });
+}
+
 int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out) {
   return guarded([&]() -> Result<void> {
     if (!session) return null_argument("ferrite_model_load", "session");
@@ -440,6 +452,57 @@ int32_t ferrite_model_unsupported(ferrite_model* model, void* context,
     for (const auto& port : model->model->inputs()) dims.push_back(port.dims);
     FE_TRY(const auto lines, model->model->unsupported(dims));
     write(context, lines.data(), lines.size());
+    return {};
+  });
+}
+
+int32_t ferrite_model_changed_regions(ferrite_model* model, const char* phase, const uint64_t* outputs,
+                                      uint64_t output_count, void* context,
+                                      void (*write)(void* context, const char* text, uint64_t bytes)) {
+  return guarded([&]() -> Result<void> {
+    constexpr std::string_view function = "ferrite_model_changed_regions";
+    if (!model) return null_argument(function, "model");
+    if (!phase) return null_argument(function, "phase");
+    if (!outputs && output_count != 0) return null_argument(function, "outputs");
+    if (!write) return null_argument(function, "write");
+    const auto count = model->model->outputs().size();
+    for (uint64_t k = 0; k < output_count; ++k)
+      if (outputs[k] >= count)
+        return at(std::string(function), error(FE_EINVALID, "FE-X30", "output {} of {}", outputs[k], count));
+    FE_TRY(const auto text, model->model->changed_regions(phase, {outputs, output_count}));
+    write(context, text.data(), text.size());
+    return {};
+  });
+}
+
+int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_options* options,
+                                ferrite_model** forward, ferrite_model** backward) {
+  return guarded([&]() -> Result<void> {
+    constexpr std::string_view function = "ferrite_model_partition";
+    if (!model) return null_argument(function, "model");
+    if (!options || options->size == 0) return null_argument(function, "options");
+    if (!forward) return null_argument(function, "forward");
+    if (!backward) return null_argument(function, "backward");
+    ferrite_partition_options given{};
+    given.memory_budget = 1;
+    std::memcpy(&given, options, std::min<size_t>(options->size, sizeof given));
+    const auto count = model->model->inputs().size();
+    if (!given.input_kinds && count != 0) return null_argument(function, "input_kinds");
+    if (!given.saved && given.saved_count != 0) return null_argument(function, "saved");
+    if (!given.recomputed && given.recomputed_count != 0) return null_argument(function, "recomputed");
+    if (given.forward_outputs > model->model->outputs().size())
+      return at(std::string(function),
+                error(FE_EINVALID, "FE-G58", "the model has {}, and {} of them are to be the forward part's",
+                      ferrite::counted(model->model->outputs().size(), "output"), given.forward_outputs));
+    capi::PartitionRequest request;
+    request.forward_outputs = static_cast<uint32_t>(given.forward_outputs);
+    request.input_kinds = {given.input_kinds, count};
+    request.memory_budget = given.memory_budget;
+    request.saved.assign(given.saved, given.saved + given.saved_count);
+    request.recomputed.assign(given.recomputed, given.recomputed + given.recomputed_count);
+    FE_TRY(auto parts, model->model->partition(request));
+    *forward = handle_of(model->session, std::move(parts.forward));
+    *backward = handle_of(model->session, std::move(parts.backward));
     return {};
   });
 }

@@ -68,6 +68,7 @@ class PackageEngine final : public Engine {
     return {};
   }
   Result<runtime::Devices> devices() const override;
+  std::string passes(std::string_view) const override { return {}; }
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override;
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path,
                                                   std::span<const std::byte> contents) override;
@@ -127,8 +128,18 @@ class PackageModel final : public LoadedModel {
                           "Ferrite::ferrite",
                           path_));
   }
+  Result<std::string> changed_regions(std::string_view, std::span<const uint64_t>) override {
+    return is_compiled();
+  }
+  Result<Parts> partition(const PartitionRequest&) override { return is_compiled(); }
 
  private:
+  Error is_compiled() const {
+    return at(path_, error(FE_EUNSUPPORTED, "FE-X41",
+                           "a package is compiled already, and no passes run on it; give its model, with "
+                           "Ferrite::ferrite"));
+  }
+
   PackageEngine& engine_;
   const std::string path_;
   const std::shared_ptr<const package::Package> package_;

@@ -2,6 +2,7 @@
 """The package ferrite without PyTorch: sessions, models, errors, numpy arrays."""
 
 import gc
+import json
 import pathlib
 import tempfile
 import threading
@@ -19,6 +20,14 @@ ANY = """ferrite graph 0
 graph @any(%x: f32[$n,3]) -> (%y "y") {
   symbol $n in [1, 1000]
   %y = neg(%x)
+}
+"""
+JOINT = """ferrite graph 0
+graph @exp(%x: f32[2,3], %w: f32[2,3], %g: f32[2,3]) -> (%y "y", %gx "gx") joint(forward_outputs = 1) {
+  %s = reduce_sum(%x) {axes = [1], keepdims = true}
+  %y = mul(%s, %w)
+  %e = exp(%s)
+  %gx = mul(%g, %e)
 }
 """
 
@@ -158,6 +167,63 @@ class BridgeTest(unittest.TestCase):
         with self.assertRaises(ferrite.Error) as caught:
             self.model()._model.unsupported()
         self.assertEqual(caught.exception.code, "FE-I06")
+
+    def test_joint_models_are_divided(self):
+        model = self.session.load("exp.fe", JOINT.encode())
+        x, w, g = (np.linspace(k, 1, 6, dtype=np.float32).reshape(2, 3) for k in range(3))
+        y, gx = model.run(x, w, g)
+        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [])
+        self.assertEqual([port[0] for port in forward.outputs()], ["y", "saved.0"])
+        self.assertEqual([port[0] for port in backward.inputs()], ["saved.0", "g"])
+        results = forward.run([x, w])
+        np.testing.assert_allclose(np.from_dlpack(results[0]), y, rtol=1e-6)
+        (gradient,) = backward.run([results[1], g])
+        np.testing.assert_allclose(np.from_dlpack(gradient), gx, rtol=1e-6)
+        with self.assertRaises(ferrite.Error) as caught:
+            forward.run([x])
+        self.assertEqual(caught.exception.code, "FE-X01")
+
+    def test_what_cannot_be_divided_is_refused(self):
+        model = self.session.load("exp.fe", JOINT.encode())._model
+        for arguments in (
+            (3, bytes([0, 1, 2]), 1.0, [], []),  # more forward outputs than outputs
+            (2, bytes([0, 1, 2]), 1.0, [], []),  # a forward output that depends on a tangent
+            (1, bytes([0, 1, 3]), 1.0, [], []),  # no such kind
+            (1, bytes([0, 1, 2]), 2.0, [], []),  # no such budget
+        ):
+            with self.subTest(arguments=arguments), self.assertRaises(ferrite.Error) as caught:
+                model.partition(*arguments)
+            self.assertEqual(caught.exception.code, "FE-G58")
+        with self.assertRaises(ValueError):
+            model.partition(1, bytes([0]), 1.0, [], [])
+        with self.assertRaises(TypeError):
+            model.partition(1, bytes([0, 1, 2]), 1.0, [1], [])
+        with self.assertRaises(ferrite.Error) as caught:
+            self.model(ANY)._model.partition(1, bytes([0]), 1.0, [], [])
+        self.assertEqual(caught.exception.code, "FE-X04")
+
+    def test_passes_of_a_phase(self):
+        lines = self.session._session.passes("post_grad").splitlines()
+        self.assertIn("passes.cse\tferrite.passes", lines)
+        self.assertEqual(self.session._session.passes("joint_pre"), "")
+
+    def test_changed_regions(self):
+        text = """ferrite graph 0
+graph @constant(%x: f32[2]) -> (%a "a", %c "c", %y "y") {
+  %two = literal f32[] {2}
+  %a = neg(%x) from "a"
+  %b = mul(%two, %two) from "c"
+  %c = add(%b, %two) from "c"
+  %y = mul(%a, %c) from "y"
+}
+"""
+        model = self.session.load("model.fe", text.encode())._model
+        # Constants are folded, which changes no node of the model that has inputs.
+        self.assertEqual(json.loads(model.changed_regions("pre_grad", [2])), [])
+        for phase, outputs, code in (("none", [2], "FE-C04"), ("pre_grad", [3], "FE-X30")):
+            with self.assertRaises(ferrite.Error) as caught:
+                model.changed_regions(phase, outputs)
+            self.assertEqual(caught.exception.code, code)
 
     def test_version(self):
         self.assertRegex(ferrite.__version__, r"^\d+\.\d+\.\d+$")

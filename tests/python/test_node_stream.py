@@ -50,6 +50,26 @@ class NodeStreamTest(unittest.TestCase):
         np.testing.assert_array_equal(b, [0, 0, 0])
         np.testing.assert_array_equal(c, [9007199254740995, 9007199254740997, 9007199254740999])
 
+    def test_ops_of_ferrite(self):
+        literal = node("ferrite:literal", ["0000803f"], [["float32", []]], name="one")
+        clamp = node("ferrite:clamp", [{"v": 0}, None, {"v": 1}], [["float32", [2, 3]]])
+        sums = node("ferrite:reduce_sum", [{"v": 2}], [["float32", [2]]], {"axes": [5, [1]], "keepdims": [8, False]})
+        x = np.array([[-1, 0.5, 3], [4, 5, 6]], np.float32)
+        (y,) = self.session.load("graph.aten", stream([X], [literal, clamp, sums], [["y", 3]])).run(x)
+        np.testing.assert_array_equal(y, np.minimum(x, 1).sum(1))
+        for wrong in (
+            node("ferrite:literal", ["00"], [["float32", []]]),
+            node("ferrite:literal", ["0000803x"], [["float32", []]]),
+            node("ferrite:literal", ["0000803f"], [None]),
+            node("ferrite:neg", [{"v": 0}], [["float32", [2, 3]], None]),
+            node("ferrite:reduce_sum", [{"v": 0}], [["float32", [2]]], {"axes": [1]}),
+            node("ferrite:reduce_sum", [{"v": 0}], [["float32", [2]]], {"axes": [5, ["a"]]}),
+            node("ferrite:reduce_sum", [{"v": 0}], [["float32", [2]]], {"axes": [99, 1]}),
+        ):
+            self.refused(stream([X], [wrong], [["y", 1]] if wrong[5][0] else []), "FE-I51")
+        self.refused(stream([X], [node("ferrite:none", [{"v": 0}], [["float32", [2]]])], [["y", 1]]), "FE-G13")
+        self.refused(stream([X], [node("ferrite:neg", [{"v": 0}], [["float32", [3]]])], [["y", 1]]), "FE-I54")
+
     def test_all_unknown_overloads_in_one_message(self):
         nodes = [
             node("acme.one.default", [{"v": 0}], [["float32", [2, 3]]], place="model.py:7"),

@@ -11,6 +11,10 @@
 // types of its results (null: no tensor). Values are numbered: inputs first, then the results of each node.
 // An argument is a number, bool, string, null or list, or an object: {"v": number of a value}, {"d": dtype},
 // {"f": "inf", "-inf" or "nan"}.
+//
+// A target "ferrite:OP" is an op of Ferrite, as passes at pre_grad leave them: its arguments are the operands
+// (null: absent), and keyword arguments are attributes, [kind, value] with the kind's number of FE_ATTR_*.
+// "ferrite:literal" is a constant of the result's type; its argument has the bytes as hex.
 #pragma once
 
 #include "ferrite/provider.hpp"

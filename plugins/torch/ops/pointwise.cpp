@@ -271,17 +271,14 @@ void where(Context& c) {
 void clamp(Context& c) {
   const bool tanh_like = c.entry.target.starts_with("aten.hardtanh");
   const DType dtype = c.result().dtype;
-  Value x = c.operand("self", dtype);
-  const char *low = tanh_like ? "min_val" : "min", *high = tanh_like ? "max_val" : "max";
-  if (c.has(low))
-    x = binary(c, "maximum", x, c.operand(low, dtype));
-  else if (tanh_like)
-    x = binary(c, "maximum", x, -1);
-  if (c.has(high))
-    x = binary(c, "minimum", x, c.operand(high, dtype));
-  else if (tanh_like)
-    x = binary(c, "minimum", x, 1);
-  c.give(x);
+  const auto bound = [&](const char* name, double otherwise) {
+    if (c.has(name)) return c.operand(name, dtype);
+    return tanh_like ? c.graph.scalar(dtype, otherwise) : Value();
+  };
+  // A tensor as bound may be larger than the input.
+  const Value x = expand_to(c, c.operand("self", dtype), c.result().dims);
+  c.give(c.make("clamp",
+                {x, bound(tanh_like ? "min_val" : "min", -1), bound(tanh_like ? "max_val" : "max", 1)}));
 }
 void lerp(Context& c) {
   const DType dtype = c.result().dtype;

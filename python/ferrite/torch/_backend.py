@@ -10,11 +10,13 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._dynamo.exc import ShortenTraceback
 
+from ferrite._errors import Error
 from ferrite.torch._compile import compile_graph
+from ferrite.torch._joint import compiled_part, partitioner
 from ferrite.torch._options import Options
-from ferrite.torch._random import replace_random
+from ferrite.torch._pre_grad import with_pre_grad_passes
 
 aten = torch.ops.aten
 
@@ -36,22 +38,31 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return table
 
 
+class CompileError(Error, ShortenTraceback):
+    """The Error of a compilation, of a class that Dynamo hands to the caller as it is."""
+
+    def __init__(self, error: Error) -> None:
+        ShortenTraceback.__init__(self, str(error), first_useful_frame=None)
+        self.code, self.text, self.where, self.status = error.code, error.text, error.where, error.status
+
+
 def backend(module: fx.GraphModule, example_inputs: list[Any], options: Mapping[str, Any] | None = None, mode: str | None = None) -> Callable[..., Any]:
-    """Compiles a graph of torch.compile. `options`: see `Options`."""
-    chosen = Options.of(options)
+    """Compiles a graph of torch.compile. `options`: see `Options`. Raises Error."""
 
     def compiler(kind: str) -> Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]:
-        return lambda graph, _: compile_graph(graph, chosen, kind)
+        return lambda graph, _: compiled_part(graph) or compile_graph(graph, chosen, kind)
 
-    def divide(joint: fx.GraphModule, inputs: Any, **how: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
-        if not chosen.fallback_random:
-            replace_random(joint)
-        return min_cut_rematerialization_partition(joint, inputs, **how)
-
-    return aot_autograd(
-        fw_compiler=compiler("forward"),
-        bw_compiler=compiler("backward"),
-        inference_compiler=compiler("inference"),
-        decompositions=decompositions(),
-        partition_fn=divide,
-    )(module, example_inputs)
+    try:
+        chosen = Options.of(options)
+        module = with_pre_grad_passes(module, example_inputs, chosen)
+        # Saved tensors are never overwritten, so a backward pass may run twice.
+        with torch._functorch.config.patch(donated_buffer=False):
+            return aot_autograd(
+                fw_compiler=compiler("forward"),
+                bw_compiler=compiler("backward"),
+                inference_compiler=compiler("inference"),
+                decompositions=decompositions(),
+                partition_fn=partitioner(chosen),
+            )(module, example_inputs)
+    except Error as error:
+        raise CompileError(error) from error

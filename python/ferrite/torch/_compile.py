@@ -8,7 +8,7 @@ import dataclasses
 import operator
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -30,11 +30,13 @@ _exchange_api = torch.Tensor.__dlpack_c_exchange_api__
 class Report:
     """What became of one graph."""
 
-    kind: str  # "forward", "backward" or "inference"
+    kind: str  # "joint", "forward", "backward" or "inference"
     nodes: int = 0
     programs: list[Any] = dataclasses.field(default_factory=list)  # _bridge.Model
     streams: list[bytes] = dataclasses.field(default_factory=list)  # of the programs
     unsupported: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # node, overload, reason
+    saved_bytes: int | None = None  # of a joint graph: what its forward part keeps for the backward part
+    note: str = ""
 
 
 Listener = Callable[[Report], None]
@@ -91,6 +93,25 @@ def _compile_sized(module: fx.GraphModule, sizes: Sizes, options: Options, kind:
     return run
 
 
+def device_type_of(tensors: Iterable[torch.Tensor]) -> str:
+    """The device on which a graph of these tensors runs. Numbers on the CPU may be among those of another device."""
+    for tensor in tensors:
+        if tensor.device.type != "cpu":
+            return "hip" if tensor.device.type == "cuda" and torch.version.hip else tensor.device.type
+    return "cpu"
+
+
+def survey(session: Any, nodes: Sequence[fx.Node], sizes: Sizes) -> dict[fx.Node, str]:
+    """The nodes that the importer refuses, with its reasons."""
+    segment = write_segment(nodes, [], sizes)
+    model = session.load("graph.aten", segment.stream)
+    refused = {}
+    for line in model._model.unsupported().splitlines():
+        index, _, code, reason = line.split("\t", 3)
+        refused[segment.streamed[int(index) - segment.first]] = f"{code}: {reason}"
+    return refused
+
+
 class _Compiler:
     def __init__(self, module: fx.GraphModule, sizes: Sizes, options: Options, report: Report) -> None:
         self.module = module
@@ -104,16 +125,8 @@ class _Compiler:
             node: reason for node in self.computing if node not in self.drawing and (reason := why_not(node))
         }
         (self.output,) = (node for node in module.graph.nodes if node.op == "output")
-        self.session = session_for(options, self._device_type())
-
-    def _device_type(self) -> str:
-        for node in self.module.graph.nodes:
-            value = node.meta.get("val")
-            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
-                if value.device.type == "cuda" and torch.version.hip:
-                    return "hip"
-                return value.device.type
-        return "cpu"
+        values = (node.meta.get("val") for node in module.graph.nodes)
+        self.session = session_for(options, device_type_of(value for value in values if isinstance(value, torch.Tensor)))
 
     def run(self) -> Callable[[list[Any]], Sequence[Any]]:
         if not self.computing:
@@ -133,7 +146,9 @@ class _Compiler:
         return self._divided()
 
     def _may_fall_back(self, error: Error) -> bool:
-        return self.options.fallback != "error" and error.status in (1, 2, 3)
+        # What a plugin or its passes did wrong is not for PyTorch to hide.
+        is_plugins = error.code.startswith(("FE-P", "FE-M"))
+        return self.options.fallback != "error" and error.status in (1, 2, 3) and not is_plugins
 
     def _give_up(self, nodes: Sequence[fx.Node], error: Error) -> None:
         for node in nodes:
@@ -149,14 +164,8 @@ class _Compiler:
             and node not in self.drawing
             and not (node.target is operator.getitem and node.args[0] in self.unsupported)
         ]
-        if not candidates:
-            return
-        segment = write_segment(candidates, [], self.sizes)
-        model = self.session.load("graph.aten", segment.stream)
-        for line in model._model.unsupported().splitlines():
-            index, _, code, reason = line.split("\t", 3)
-            node = segment.streamed[int(index) - segment.first]
-            self.unsupported[node] = f"{code}: {reason}"
+        if candidates:
+            self.unsupported.update(survey(self.session, candidates, self.sizes))
 
     def _say(self) -> None:
         if not self.unsupported:

@@ -20,7 +20,8 @@ from ferrite.torch._backend import backend
 class Explanation:
     """What `explain` found.
 
-    graphs: for each graph its kind, number of nodes, programs with their stats, and the nodes that run in PyTorch.
+    graphs: for each graph its kind, number of nodes, programs with their stats, the nodes that run in PyTorch, the bytes
+        that a joint graph keeps for its backward pass, and a note.
     streams: for each graph the node streams of its programs; the program `ferrite` reads them as files, see save().
     """
 
@@ -46,6 +47,10 @@ class Explanation:
                 f"graph {k} ({graph['kind']}): {compiled} of {graph['nodes']} nodes compiled to "
                 f"{len(graph['programs'])} programs with {kernels} kernels"
             )
+            if graph["saved_bytes"] is not None:
+                lines.append(f"  kept for the backward pass: {graph['saved_bytes']} bytes")
+            if graph["note"]:
+                lines.append(f"  {graph['note']}")
             counts = Counter((overload, reason) for _, overload, reason in graph["unsupported"])
             for (overload, reason), count in counts.most_common():
                 lines.append(f"  in PyTorch: {overload}{f' ({count} nodes)' if count > 1 else ''}: {reason}")
@@ -70,6 +75,8 @@ def explain(model: Callable[..., Any], *args: Any, options: dict[str, Any] | Non
                 "nodes": report.nodes,
                 "programs": [program.stats() for program in report.programs],
                 "unsupported": report.unsupported,
+                "saved_bytes": report.saved_bytes,
+                "note": report.note,
             }
             for report in reports
         ],

@@ -33,6 +33,8 @@ class Options:
         functions of seeds that PyTorch's generator gives, and fuse like other operations.
     threads: workers of programs on the CPU; 0: as many as torch.get_num_threads().
     profile: the manifest's profile.
+    activation_memory_budget: how much the forward pass keeps for the backward pass, from 0, as little as possible, to 1,
+        all that is expensive to compute again. A smaller budget never keeps more bytes.
     """
 
     manifest: str | None = None
@@ -42,6 +44,7 @@ class Options:
     fallback_random: bool = False
     threads: int = 0
     profile: str | None = None
+    activation_memory_budget: float = 1.0
 
     @staticmethod
     def of(given: Mapping[str, Any] | None) -> Options:
@@ -73,6 +76,9 @@ class Options:
             )
         if isinstance(options.threads, bool) or not isinstance(options.threads, int) or options.threads < 0:
             raise Error("FE-Y01", f"option 'threads' is {options.threads!r}; give a number from 0 on", "torch.compile(options=...)")
+        budget = options.activation_memory_budget
+        if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 <= budget <= 1:
+            raise Error("FE-Y01", f"option 'activation_memory_budget' is {budget!r}; give a number from 0 to 1", "torch.compile(options=...)")
         return options
 
 

@@ -17,6 +17,8 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+from ferrite.torch._regions import region_of
+
 # dtype -> (DLPack's type code, bits)
 dlpack_types = {
     torch.float64: (2, 64),
@@ -93,7 +95,7 @@ def memory_order(dims: Sequence[int], strides: Sequence[int]) -> list[int] | Non
     return result
 
 
-def _permutation(order: list[int] | None) -> list[int] | None:
+def stored_order(order: list[int] | None) -> list[int] | None:
     """The order in which a program stores a tensor; None for row-major order, in which it stores tensors with gaps."""
     return None if order is None or order == list(range(len(order))) else order
 
@@ -229,6 +231,9 @@ class _Writer:
             assert isinstance(source, list)
             self.numbers[node] = source[node.args[1]]
             return
+        if region := region_of(node):
+            self.numbers[node] = region.write(self, node, place_of(node))
+            return
         args = [self.argument(value) for value in node.args]
         kwargs = {name: self.argument(value) for name, value in node.kwargs.items()}
         value = node.meta.get("val")
@@ -260,8 +265,10 @@ def is_tensor(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor)
 
 
-def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: Sizes) -> Segment:
-    """The stream of these nodes, in order. What they use of other nodes becomes inputs; `outputs` are among them."""
+def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: Sizes, in_memory_order: bool = True) -> Segment:
+    """The stream of these nodes, in order. What they use of other nodes becomes inputs; `outputs` are among them.
+
+    in_memory_order: ports have the order of dims that their tensors have in memory, so that the program may run."""
     writer = _Writer(sizes)
     inside = set(nodes)
     taken: dict[fx.Node, None] = {}
@@ -275,7 +282,7 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
     for node in taken:
         tensor = node.meta["val"]
         type_ = writer.type_of(tensor)
-        order = _permutation(memory_order(type_[1], sizes.all_of(tensor.stride())))
+        order = stored_order(memory_order(type_[1], sizes.all_of(tensor.stride()))) if in_memory_order else None
         if order is not None:
             type_ = [type_[0], [type_[1][k] for k in order]]
         inputs.append((node, order))
@@ -292,8 +299,7 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
     for node in nodes:
         before = len(writer.nodes)
         writer.node(node)
-        if len(writer.nodes) > before:
-            streamed.append(node)
+        streamed.extend([node] * (len(writer.nodes) - before))
     results: list[list[Any]] = []
     output_types: list[tuple[Any, ...]] = []
     for node in outputs:
@@ -302,9 +308,9 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         number = writer.numbers[node]
         assert isinstance(number, int)
         strides = sizes.all_of(tensor.stride())
-        order = memory_order(type_[1], strides)
+        order = memory_order(type_[1], strides) if in_memory_order else None
         seen = [*type_[1], *strides] if order is not None and strides != _row_major(type_[1]) else None
-        dims, order = type_[1], _permutation(order)
+        dims, order = type_[1], stored_order(order)
         if order is not None:
             number = writer.permuted(number, order, type_, node.name)
             dims = [type_[1][k] for k in order]

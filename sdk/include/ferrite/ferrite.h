@@ -103,6 +103,11 @@ FERRITE_API void ferrite_session_close(ferrite_session* session);
 // that device works in the host's memory.
 FERRITE_API int32_t ferrite_session_device(ferrite_session* session, DLDevice* out);
 
+// The enabled passes of a phase: calls `write` once with a line for each, its name and its plugin's id
+// separated by a tab.
+FERRITE_API int32_t ferrite_session_passes(ferrite_session* session, const char* phase, void* context,
+                                           void (*write)(void* context, const char* text, uint64_t bytes));
+
 // Opens a model; the file's extension (.onnx, .fe, ...) selects the importer. Reads the signature only and
 // compiles nothing. A package (.fepkg) is never compiled.
 FERRITE_API int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out);
@@ -187,6 +192,46 @@ FERRITE_API int32_t ferrite_model_save(ferrite_model* model, const DLTensor* con
 // cannot tell; FERRITE_EINVALID (FE-X04) if an input's shape is not fixed.
 FERRITE_API int32_t ferrite_model_unsupported(ferrite_model* model, void* context,
                                               void (*write)(void* context, const char* text, uint64_t bytes));
+
+// Runs the passes of one phase that works on graphs on the imported model, and tells what they change in
+// terms of the model's own nodes. The model's outputs are all values that may be named; outputs[output_count]
+// are the numbers of those that it really has. Calls `write` once with JSON: a list of regions, each with the
+// names of the nodes that it replaces ("nodes"), of its "inputs" and "outputs", the names of the "passes",
+// and the "constants" and "ops" that compute the outputs from the inputs
+// (core/passes/joint/changed_regions.h). FE-G59 if a change cannot be told in these terms; errors of
+// importing and of passes.
+FERRITE_API int32_t ferrite_model_changed_regions(
+    ferrite_model* model, const char* phase, const uint64_t* outputs, uint64_t output_count, void* context,
+    void (*write)(void* context, const char* text, uint64_t bytes));
+
+// How an input of a joint model counts when the model is divided.
+#define FERRITE_INPUT_TRANSIENT 0  // to keep it for the backward part costs its bytes
+#define FERRITE_INPUT_HELD 1       // it stays in memory in any case, as weights do
+#define FERRITE_INPUT_TANGENT 2    // the gradient of a forward output: only the backward part has it
+// How a joint model, which computes forward outputs and gradients, is divided.
+typedef struct ferrite_partition_options {
+  uint64_t size;
+  uint64_t forward_outputs;    // so many outputs, the first ones, are the forward part's
+  const uint8_t* input_kinds;  // [number of inputs]: FERRITE_INPUT_*
+  // From 0, to keep as few bytes as possible, to 1, to compute nothing again that costs more than the kernels
+  // that read it. A smaller budget never keeps more bytes.
+  double memory_budget;
+  const char* const*
+      saved;  // [saved_count]: names of nodes of the model whose results are not computed again
+  uint64_t saved_count;
+  const char* const* recomputed;  // [recomputed_count]: names of nodes whose results are never kept
+  uint64_t recomputed_count;
+} ferrite_partition_options;
+// Divides a joint model in a forward and a backward part, models of the same session: imports it, runs the
+// passes of the stages from decompose_early to joint_post on the whole of it, and chooses the values that the
+// forward part keeps for the backward part (docs/pytorch.md). Compiling a part runs the stages from
+// post_grad_pre on. The sizes of all inputs must be fixed (FE-X04).
+// The forward part has the forward outputs and then those that it keeps, named "saved.0", ... Each part has
+// the inputs of the model that it reads, under their names. Inputs of the backward part are those, tangents
+// among them, and outputs of the forward part, under the names that they have there.
+// FE-G58 if the model or the options do not allow it; errors of importing and of passes.
+FERRITE_API int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_options* options,
+                                            ferrite_model** forward, ferrite_model** backward);
 
 // Statistics of the program that this model compiled or ran last.
 typedef struct ferrite_stats {

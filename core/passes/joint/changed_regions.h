@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What passes have changed in a graph, in terms of the model that the graph was made from.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/ir/graph/graph.h"
+
+namespace ferrite::core::joint {
+
+/// Nodes of the model, and the graph that computes the same in their place.
+struct ChangedRegion {
+  std::vector<std::string> nodes;   ///< names of the model's nodes, in the order of the graph
+  std::vector<std::string> passes;  ///< that made the graph's nodes
+  graph::Graph graph;               ///< ports have the names of the model's values
+};
+
+/// A value that the model has a name for: an input, or a result of one of its nodes.
+using NamedValue = std::pair<graph::ValueId, std::string>;
+
+/// The regions, each as small as possible. `after` is a copy of `before` that passes have edited; in
+/// `before`, the origin of each node is the one node of the model that it was imported from. Regions without
+/// inputs are left out: they only compute constants. FE-G59 if a pass made a value that has to be one of the
+/// model's.
+Result<std::vector<ChangedRegion>> changed_regions(const graph::Graph& before, const graph::Graph& after,
+                                                   const std::vector<NamedValue>& names);
+
+/// As JSON: [{"nodes": [name...], "passes": [name...], "inputs": [name...],
+///   "constants": [[dtype, dims, bytes as hex]...],
+///   "ops": [[op, [number of a value or null...], {attribute: [kind, value]}, number of results]...],
+///   "outputs": [[name, number of a value]...]}]
+/// Values are numbered: inputs, then constants, then the results of each op. Kinds are those of FE_ATTR_*;
+/// floats that JSON does not have are {"f": "inf", "-inf" or "nan"}.
+Result<std::string> regions_json(const std::vector<ChangedRegion>& regions);
+
+}  // namespace ferrite::core::joint

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The joint graph of forward and backward pass: Ferrite runs its passes on the whole of it and divides it.
+
+AOTAutograd calls the partitioner with the joint graph. All of the graph becomes one model of Ferrite, whose parts are
+compiled from post_grad_pre on; the FX graphs that go back to AOTAutograd hold one call of a compiled part each.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
+from torch._functorch.partitioners import (
+    cleanup_recompute_tags,
+    has_recomputable_ops,
+    min_cut_rematerialization_partition,
+    must_recompute,
+)
+from torch._guards import detect_fake_mode
+from torch.utils.checkpoint import CheckpointPolicy
+
+from ferrite import _bridge
+from ferrite._errors import Error
+from ferrite.torch._compile import Report, _Boxed, _Compiler, _eager, _exchange_api, listeners
+from ferrite.torch._options import Options
+from ferrite.torch._eager_random import detach_random, is_random
+from ferrite.torch._random import replace_random
+from ferrite.torch._regions import dtypes
+from ferrite.torch._stream import Segment, Sizes, dlpack_types, is_tensor, memory_order, stored_order, write_segment
+from ferrite.torch._views import divide
+
+_transient, _held, _tangent = range(3)  # FERRITE_INPUT_*
+
+
+class _Undivided(Exception):
+    """The reason why PyTorch's partitioner divides the graph."""
+
+
+def partitioner(options: Options) -> Callable[..., tuple[fx.GraphModule, fx.GraphModule]]:
+    """A `partition_fn` of AOTAutograd. Graphs that Ferrite cannot compile as a whole are divided by PyTorch's
+    partitioner, and the passes of the joint hooks then run on each part."""
+
+    def divide_joint(
+        module: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, static_lifetime_input_indices: Sequence[int] | None = None
+    ) -> tuple[fx.GraphModule, fx.GraphModule]:
+        module.graph.eliminate_dead_code()
+        if not options.fallback_random:
+            replace_random(module)
+        report = Report("joint", sum(node.op == "call_function" for node in module.graph.nodes))
+        try:
+            parts = _Joint(module, options, num_fwd_outputs, static_lifetime_input_indices or (), report).divide()
+        except _Undivided as reason:
+            report.note = f"divided by PyTorch's partitioner; passes of joint hooks run on each part: {reason}"
+            parts = None
+        for listener in listeners:
+            listener(report)
+        if parts is not None:
+            return parts
+        with torch._functorch.config.patch(activation_memory_budget=options.activation_memory_budget):
+            return min_cut_rematerialization_partition(
+                module, inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static_lifetime_input_indices
+            )
+
+    return divide_joint
+
+
+class Part:
+    """A compiled part of a joint graph, as a function of tensors.
+
+    inputs: for each its memory order, DLPack's type and the dtype; outputs: their types, as _bridge.Program takes them.
+    """
+
+    def __init__(self, model: Any, inputs: Sequence[tuple[Any, ...]], outputs: Sequence[Any]) -> None:
+        self.__name__ = "ferrite_part"
+        self.model = model
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self._program = _bridge.Program(model, _exchange_api, [(k, *one) for k, one in enumerate(self.inputs)], self.outputs)
+
+    def __call__(self, *tensors: Any) -> Sequence[Any]:
+        return self._program(list(tensors))
+
+
+def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]] | None:
+    """A graph that the partitioner made, as a function of one list; None for others."""
+    calls = [node for node in module.graph.nodes if isinstance(node.target, Part)]
+    if not calls:
+        return None
+    (call,) = calls
+    part = call.target
+    positions = {node: k for k, node in enumerate(module.graph.find_nodes(op="placeholder"))}
+    (output,) = module.graph.find_nodes(op="output")
+    specs: list[Any] = []
+    first: dict[fx.Node, int] = {}  # the position of each result
+    repeated: list[tuple[int, int]] = []
+    for k, value in enumerate(output.args[0]):
+        if value in first:
+            repeated.append((k, first[value]))
+            specs.append(None)
+        elif isinstance(value, fx.Node) and value.target is operator.getitem and value.args[0] is call:
+            first[value] = k
+            specs.append(part.outputs[value.args[1]])
+        else:
+            specs.append(positions.get(value))
+    # The program gives its results in its own order, and takes arguments only.
+    in_order = [node.args[1] for node in first] == list(range(len(part.outputs)))
+    others = [value for value, spec in zip(output.args[0], specs, strict=True) if spec is None and value not in first]
+    if not in_order or any(node not in positions for node in call.args) or any(value is not None for value in others):
+        return _eager(module)
+    inputs = [(positions[node], *one) for node, one in zip(call.args, part.inputs, strict=True)]
+    program = _bridge.Program(part.model, _exchange_api, inputs, specs)
+    if not repeated:
+        return _Boxed(program)
+
+    def run(arguments: list[Any]) -> Sequence[Any]:
+        results = program(arguments)
+        for k, source in repeated:
+            results[k] = results[source]
+        return results
+
+    return _Boxed(run)
+
+
+def _reason_against(module: fx.GraphModule) -> str | None:
+    """What of the graph only PyTorch's partitioner knows."""
+    for node in module.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) or (
+            is_tensor(node) and any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))
+        ):
+            return "its sizes are symbolic"
+        if node.op == "placeholder" and not is_tensor(node):
+            return f"input '{node.name}' is no tensor"
+        if node.meta.get("aot_runtime_epilogue_input_mutation") or node.meta.get("saved_tensor_with_no_vc_check"):
+            return f"'{node.name}' is changed after the forward pass"
+        if node.meta.get("partitioner_tag") in ("must_be_in_forward", "must_be_in_backward") or (
+            isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+        ):
+            return f"node '{node.name}' ({node.target}) has side effects"
+    return None
+
+
+class _Joint:
+    """One joint graph, whose first `forward_count` outputs are those of the forward pass."""
+
+    def __init__(self, module: fx.GraphModule, options: Options, forward_count: int, held: Iterable[int], report: Report) -> None:
+        if reason := _reason_against(module):
+            raise _Undivided(reason)
+        # A graph of its own: PyTorch's partitioner gets the other one if this fails.
+        graph = fx.Graph()
+        graph.output(graph.graph_copy(module.graph, {}))
+        (output,) = module.graph.find_nodes(op="output")
+        (copy,) = graph.find_nodes(op="output")
+        copy.meta = dict(output.meta)
+        detach_random(graph)
+        self.module = fx.GraphModule(module, graph)
+        if has_recomputable_ops(self.module):
+            cleanup_recompute_tags(self.module, is_default_partition=False)
+        self.graph = self.module.graph
+        (self.output,) = self.graph.find_nodes(op="output")
+        placeholders = self.graph.find_nodes(op="placeholder")
+        self.tangents = [node for node in placeholders if "tangents" in node.target]
+        self.primals = [node for node in placeholders if "tangents" not in node.target]
+        self.held = {self.primals[k] for k in held} | set(self.graph.find_nodes(op="get_attr"))
+        self.options = options
+        self.forward_count = forward_count
+        self.report = report
+        self.sizes = Sizes({})
+        self.compiler = _Compiler(self.module, self.sizes, options, report)
+        self.early: dict[fx.Node, None] = {}  # nodes that run in PyTorch before the forward part
+
+    def divide(self) -> tuple[fx.GraphModule, fx.GraphModule]:
+        unsupported = self.compiler.unsupported
+        drawing = self.compiler.drawing
+        if any(is_random(node) and node not in drawing for node in self.compiler.computing):  # attention without dropout is none in fact
+            self.compiler._survey()
+        self._run_early([*unsupported, *drawing])
+        try:
+            forward, backward = self._partitioned()
+        except Error as error:
+            self._check(error)
+            known = set(unsupported)
+            self.compiler._survey()
+            if not set(unsupported) - known:  # all could be imported
+                raise _Undivided(str(error)) from error
+            self._run_early([*unsupported, *drawing])
+            forward, backward = self._partitioned()
+        parts = self._modules(forward, backward)
+        self.compiler._say()
+        return parts
+
+    def _check(self, error: Error) -> None:
+        """Raises it if it must reach the user."""
+        if not self.compiler._may_fall_back(error):
+            raise error
+
+    def _run_early(self, nodes: Iterable[fx.Node]) -> None:
+        """Lets nodes run in PyTorch before the forward part, if they depend on nothing that Ferrite computes."""
+        wanted = set(nodes)
+        if self.compiler.unsupported and self.options.fallback == "error":
+            raise _Undivided("it has nodes that Ferrite cannot compile")
+        for node in self.graph.nodes:
+            if node not in wanted and not (node.target is operator.getitem and node.args[0] in self.early):
+                continue
+            for used in node.all_input_nodes:
+                if used in self.early or used.op == "get_attr" or used in self.primals:
+                    continue
+                if used.op != "call_function" or used.all_input_nodes:
+                    raise _Undivided(f"node '{node.name}' ({node.target}) runs in PyTorch: {self.compiler.unsupported.get(node)}")
+                self.early[used] = None
+            self.early[node] = None
+
+    def _partitioned(self) -> tuple[Any, Any]:
+        """The models of both parts."""
+        computing = [node for node in self.compiler.computing if node not in self.early]
+        inside = set(computing)
+        values = list(self.output.args[0])
+        results = dict.fromkeys(value for value in values[: self.forward_count] if value in inside)
+        self.shared = divide(inside, list(results), self.sizes)
+        forward = dict.fromkeys(self.shared.computed)
+        backward = dict.fromkeys(value for value in values[self.forward_count :] if value is not None and value not in self.tangents)
+        for value in backward:
+            if value not in inside or value in forward:
+                raise _Undivided(f"gradient '{value}' is an input or a result of the forward pass")
+        self.segment = write_segment(computing, [*forward, *backward], self.sizes)
+        kinds = bytes(
+            _tangent if node in self.tangents else _held if node in self.held else _transient for node, _ in self.segment.inputs
+        )
+        saved, recomputed = [], []
+        for node in computing:
+            if must_recompute(node):
+                recomputed.append(node.name)
+            elif node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE:
+                saved.append(node.name)
+        model = self.compiler.session.load("graph.aten", self.segment.stream)._model
+        return model.partition(len(forward), kinds, self.options.activation_memory_budget, saved, recomputed)
+
+    def _modules(self, forward: Any, backward: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        ports = _Ports(self.segment, self._device())
+        values, descriptions = self.output.args[0], self.output.meta.get("desc", [None] * len(self.output.args[0]))
+        count = self.forward_count
+
+        graph = fx.Graph()
+        made = {node: graph.node_copy(node) for node in self.primals}
+        made.update({node: graph.node_copy(node) for node in self.graph.find_nodes(op="get_attr")})
+        for node in self.graph.nodes:
+            if node in self.early:
+                made[node] = graph.node_copy(node, lambda used: made[used])
+        results = self._call(graph, forward, ports, {node.name: copy for node, copy in made.items()})
+        made.update({node: results[node.name] for node in self.shared.computed})
+        for node, take in (*self.shared.gaps.items(), *self.shared.views.items()):
+            made[node] = graph.call_function(take, (made[take.base],))
+            made[node].meta["val"] = node.meta["val"]
+        known = {node.name: copy for node, copy in made.items()} | results
+        taken = [name for name, _, _ in backward.inputs()]
+        tangents = {node.name for node in self.tangents}
+        constants = {node.name: node for node in self.held if node.op == "get_attr"}
+        saved = {name: known[name] for name in taken if name not in tangents and name not in constants}
+        graph.output(tuple([*fx.map_arg(values[:count], lambda used: made[used]), *saved.values()]))
+        self._describe(graph, [*descriptions[:count], *(SavedForBackwardsAOTOutput(k) for k in range(len(saved)))])
+        held = {node.name for node in self.held}
+        self.report.saved_bytes = sum(copy.meta["val"].nbytes for name, copy in saved.items() if name not in held)
+
+        back = fx.Graph()
+        given = {}
+        for name, copy in saved.items():
+            given[name] = back.placeholder(copy.name)
+            given[name].meta = dict(copy.meta)
+        inputs = {node: back.node_copy(node) for node in self.tangents}
+        given.update({node.name: copy for node, copy in inputs.items()})
+        given.update({name: back.node_copy(node) for name, node in constants.items() if name in taken})
+        results = self._call(back, backward, ports, given)
+        back.output(tuple(fx.map_arg(values[count:], lambda used: inputs[used] if used in inputs else results[used.name])))
+        self._describe(back, descriptions[count:])
+        self.report.programs += [part for part in (forward, backward) if part.outputs()]
+        return fx.GraphModule(self.module, graph), fx.GraphModule(self.module, back)
+
+    def _describe(self, graph: fx.Graph, descriptions: Iterable[Any]) -> None:
+        (output,) = graph.find_nodes(op="output")
+        output.meta["desc"] = list(descriptions)
+        graph.lint()
+
+    def _call(self, graph: fx.Graph, model: Any, ports: _Ports, given: dict[str, fx.Node]) -> dict[str, fx.Node]:
+        """Compiles a part and adds its call to the graph; gives the nodes of its results by name."""
+        outputs = [name for name, _, _ in model.outputs()]
+        if not outputs:
+            return {}
+        inputs = [name for name, _, _ in model.inputs()]
+        try:
+            model.compile_types([ports.input_type(name) for name in inputs])
+        except Error as error:
+            self._check(error)
+            raise _Undivided(str(error)) from error
+        types = []
+        for name, dtype, dims in model.outputs():
+            ports.add_saved(name, dtype, dims)
+            types.append(ports.output_type(name))
+        part = Part(model, [ports.argument(name) for name in inputs], types)
+        call = graph.call_function(part, tuple(given[name] for name in inputs))
+        call.meta["val"] = [ports.fake(name) for name in outputs]
+        results = {}
+        for k, name in enumerate(outputs):
+            results[name] = graph.call_function(operator.getitem, (call, k))
+            results[name].meta["val"] = call.meta["val"][k]
+        return results
+
+    def _device(self) -> torch.device:
+        """That of values which the forward part keeps: of all tensors, a number on the CPU may be among them."""
+        devices = [node.meta["val"].device for node in self.graph.nodes if is_tensor(node)]
+        return next((device for device in devices if device.type != "cpu"), torch.device("cpu"))
+
+
+class _Ports:
+    """Types of the ports of both parts, by name."""
+
+    def __init__(self, segment: Segment, device: torch.device) -> None:
+        self._device = device
+        self._orders = {node.name: order for node, order in segment.inputs}
+        self._inputs = {
+            node.name: type_ for (node, _), type_ in zip(segment.inputs, segment.input_types, strict=True)
+        }
+        self._outputs = {node.name: type_ for node, type_ in zip(segment.outputs, segment.output_types, strict=True)}
+        self._fakes = {node.name: node.meta["val"] for node in [*(node for node, _ in segment.inputs), *segment.outputs]}
+        self._mode = detect_fake_mode([node.meta["val"] for node, _ in segment.inputs])
+        for name, type_ in self._outputs.items():
+            # The backward part may take a forward output as it lies in memory.
+            tensor = self._fakes[name]
+            self._orders[name] = stored_order(memory_order(list(tensor.shape), list(tensor.stride())))
+            self._inputs[name] = type_[:5]
+
+    def add_saved(self, name: str, dtype: str, dims: Sequence[int]) -> None:
+        """A value that only the forward part has, stored row by row."""
+        if name in self._outputs:
+            return
+        with self._mode:
+            self._fakes[name] = torch.empty(dims, dtype=dtypes[dtype], device=self._device)
+        number = self._device.index or 0
+        kind = 1 if self._device.type == "cpu" else 10 if torch.version.hip else 2
+        self._inputs[name] = (*dlpack_types[dtypes[dtype]], kind, number, list(dims))
+        self._outputs[name] = (*self._inputs[name], None)
+        self._orders[name] = None
+
+    def input_type(self, name: str) -> tuple[Any, ...]:
+        return self._inputs[name]
+
+    def output_type(self, name: str) -> tuple[Any, ...]:
+        return self._outputs[name]
+
+    def argument(self, name: str) -> tuple[Any, ...]:
+        """Of an input, as Part takes it."""
+        return self._orders[name], *self._inputs[name][:2], self._fakes[name].dtype
+
+    def fake(self, name: str) -> torch.Tensor:
+        return self._fakes[name]
