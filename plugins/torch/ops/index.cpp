@@ -352,6 +352,31 @@ void histogram(Context& c) {
       scatter(c, full(c, result, 0), 0, clamped(c, bin, 0, bins - 1), cast_to(c, inside, x.dtype()), "add"));
 }
 
+/// The places of the first `size` elements that are not 0; `fill_value` if there are fewer.
+void first_nonzero(Context& c) {
+  const auto& result = c.result();
+  const Value x = c.tensor("self");
+  const int64_t size = c.integer("size");
+  const Value missing = integer_scalar(c, i64, c.integer("fill_value", -1));
+  const Dims dims = x.dims();
+  const int64_t count = product(dims);
+  if (product(result.dims) == 0 || count == 0) return c.give(expand_to(c, missing, result.dims));
+  const Value holds = flat(c, cast_to(c, x, boolean));
+  const Value before = c.make("cumsum", {cast_to(c, holds, i64)}, attr("axis", 0), attr("exclusive", true));
+  // Those that are 0, and those that are too many, go to a row that is cut off.
+  const Value row = select(c, holds, clamped(c, before, 0, size), integer_scalar(c, i64, size));
+  const Value rows = scatter(c, full(c, {i64, {size + 1}}, -1), 0, row, counting(c, i64, {count}, 0), "none");
+  Value place = slice_dim(c, rows, 0, 0, size);
+  const Value found = binary(c, "ge", place, 0);
+  std::vector<Value> columns(dims.size());
+  for (size_t k = dims.size(); k-- > 0;) {
+    const Value extent = integer_scalar(c, i64, dims[k]);
+    columns[k] = reshape_to(c, select(c, found, binary(c, "mod", place, extent), missing), {size, 1});
+    place = binary(c, "div", place, extent);
+  }
+  c.give(concat(c, columns, 1));
+}
+
 constexpr OpEntry entries[] = {
     {"aten.index.Tensor", "self indices", index},
     {"aten._unsafe_index.Tensor", "self indices", index},
@@ -360,6 +385,7 @@ constexpr OpEntry entries[] = {
     {"aten._unsafe_masked_index.default", "self mask indices fill", masked_index},
     {"aten._unsafe_masked_index_put_accumulate.default", "self mask indices values", masked_index_put},
     {"aten.masked_scatter.default", "self mask source", masked_scatter},
+    {"aten.nonzero_static.default", "self size fill_value", first_nonzero},
     {"aten.index_select.default", "self dim index", index_select},
     {"aten.index_add.default", "self dim index source alpha", index_add},
     {"aten.index_copy.default", "self dim index source", index_copy},
