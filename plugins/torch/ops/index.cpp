@@ -309,6 +309,27 @@ void kth_value(Context& c) {
   for (auto& result : both) result = slice_dim(c, result, axis, k - 1, 1);
   give_both(c, both);
 }
+/// The lower one of an even number of elements; the first NaN of a row that has one.
+void median(Context& c) {
+  const bool all = !c.has("dim");
+  const Value x = all ? flat(c, c.tensor("self")) : with_dim(c, c.tensor("self"));
+  const size_t axis = all ? 0 : named_dim(c, x.rank());
+  c.flag("keepdim", false);
+  const int64_t count = x.dims()[axis];
+  if (product(x.dims()) == 0) c.unsupported("the median of no elements");
+  const int64_t half = (count + 1) / 2;
+  auto both = first_sorted(c, x, half, axis, false);
+  for (auto& result : both) result = slice_dim(c, result, axis, half - 1, 1);
+  if (is_float(x.dtype())) {
+    const Value odd = cast_to(c, unary(c, "isnan", x), i32);
+    const Value place =
+        c.make("argmax", {odd}, attr("axis", static_cast<int64_t>(axis)), attr("keepdims", true));
+    const Value any = gather_elements(c, odd, place, axis);
+    both = {select(c, any, gather_elements(c, x, place, axis), both[0]), select(c, any, place, both[1])};
+  }
+  if (all) return c.give(reshape_to(c, both[0], c.result().dims));
+  give_both(c, both);
+}
 /// The number of elements of a sorted row that come before each value: less, or with `right` not greater. The
 /// rows are read whole; of NaNs, which come last, PyTorch's bisection says the same.
 Value count_before(Context& c, Value rows, Value values, bool right) {
@@ -407,6 +428,8 @@ constexpr OpEntry entries[] = {
     {"aten.argsort.stable", "self ~stable dim descending", argsort},
     {"aten.topk.default", "self k dim largest ~sorted", topk},
     {"aten.kthvalue.default", "self k dim keepdim", kth_value},
+    {"aten.median.default", "self", median},
+    {"aten.median.dim", "self dim keepdim", median},
     {"aten.searchsorted.Tensor", "sorted_sequence self ~out_int32 right side sorter", search_sorted},
     {"aten.searchsorted.Scalar", "sorted_sequence self ~out_int32 right side sorter", search_sorted},
     {"aten.bucketize.Tensor", "self boundaries ~out_int32 right", search_sorted},
