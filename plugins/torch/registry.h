@@ -26,6 +26,7 @@ struct OpEntry {
 std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> contract_ops();
 std::span<const OpEntry> create_ops();
+std::span<const OpEntry> distance_ops();
 std::span<const OpEntry> embedding_ops();
 std::span<const OpEntry> foreach_ops();
 std::span<const OpEntry> index_ops();

@@ -383,9 +383,32 @@ constexpr const char* transposed_parameters =
 constexpr const char* factors = "input output_size scale_factors";
 constexpr const char* aligned_factors = "input output_size align_corners scale_factors";
 
+/// The sum over some dims of the product of three tensors, each of which has size 1 in dims of its own.
+void trilinear(Context& c) {
+  const auto& result = c.result();
+  const DType wide = accumulated(result.dtype);
+  c.integer("unroll_dim", 1);  // a matter of speed
+  const auto expanded = [&](std::string_view tensor, std::string_view expand) {
+    const Value x = c.operand(tensor, wide);
+    Dims dims = x.dims(), places = c.integers(expand);
+    std::ranges::sort(places);
+    for (const auto place : places) {
+      if (place < 0 || place > static_cast<int64_t>(dims.size())) c.bad("it expands dim ", place);
+      dims.insert(dims.begin() + place, 1);
+    }
+    return reshape_to(c, x, dims);
+  };
+  const Value first = expanded("i1", "expand1"), second = expanded("i2", "expand2"),
+              third = expanded("i3", "expand3");
+  const Value all = binary(c, "mul", binary(c, "mul", first, second), third);
+  const Dims axes = c.dims(c.integers("sumdim"), all.rank());
+  c.give(cast_to(c, axes.empty() ? all : reduce_over(c, "reduce_sum", all, axes, false), result.dtype));
+}
+
 constexpr OpEntry entries[] = {
     {"aten.mm.default", "self mat2", matmul},
     {"aten.bmm.default", "self mat2", matmul},
+    {"aten._trilinear.default", "i1 i2 i3 expand1 expand2 expand3 sumdim unroll_dim", trilinear},
     {"aten.mm.dtype", "self mat2 ~out_dtype", matmul},
     {"aten.bmm.dtype", "self mat2 ~out_dtype", matmul},
     {"aten.matmul.default", "self other", any_matmul},

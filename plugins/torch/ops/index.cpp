@@ -309,6 +309,27 @@ void kth_value(Context& c) {
   for (auto& result : both) result = slice_dim(c, result, axis, k - 1, 1);
   give_both(c, both);
 }
+/// The lower one of an even number of elements; the first NaN of a row that has one.
+void median(Context& c) {
+  const bool all = !c.has("dim");
+  const Value x = all ? flat(c, c.tensor("self")) : with_dim(c, c.tensor("self"));
+  const size_t axis = all ? 0 : named_dim(c, x.rank());
+  c.flag("keepdim", false);
+  const int64_t count = x.dims()[axis];
+  if (product(x.dims()) == 0) c.unsupported("the median of no elements");
+  const int64_t half = (count + 1) / 2;
+  auto both = first_sorted(c, x, half, axis, false);
+  for (auto& result : both) result = slice_dim(c, result, axis, half - 1, 1);
+  if (is_float(x.dtype())) {
+    const Value odd = cast_to(c, unary(c, "isnan", x), i32);
+    const Value place =
+        c.make("argmax", {odd}, attr("axis", static_cast<int64_t>(axis)), attr("keepdims", true));
+    const Value any = gather_elements(c, odd, place, axis);
+    both = {select(c, any, gather_elements(c, x, place, axis), both[0]), select(c, any, place, both[1])};
+  }
+  if (all) return c.give(reshape_to(c, both[0], c.result().dims));
+  give_both(c, both);
+}
 /// The number of elements of a sorted row that come before each value: less, or with `right` not greater. The
 /// rows are read whole; of NaNs, which come last, PyTorch's bisection says the same.
 Value count_before(Context& c, Value rows, Value values, bool right) {
@@ -352,6 +373,31 @@ void histogram(Context& c) {
       scatter(c, full(c, result, 0), 0, clamped(c, bin, 0, bins - 1), cast_to(c, inside, x.dtype()), "add"));
 }
 
+/// The places of the first `size` elements that are not 0; `fill_value` if there are fewer.
+void first_nonzero(Context& c) {
+  const auto& result = c.result();
+  const Value x = c.tensor("self");
+  const int64_t size = c.integer("size");
+  const Value missing = integer_scalar(c, i64, c.integer("fill_value", -1));
+  const Dims dims = x.dims();
+  const int64_t count = product(dims);
+  if (product(result.dims) == 0 || count == 0) return c.give(expand_to(c, missing, result.dims));
+  const Value holds = flat(c, cast_to(c, x, boolean));
+  const Value before = c.make("cumsum", {cast_to(c, holds, i64)}, attr("axis", 0), attr("exclusive", true));
+  // Those that are 0, and those that are too many, go to a row that is cut off.
+  const Value row = select(c, holds, clamped(c, before, 0, size), integer_scalar(c, i64, size));
+  const Value rows = scatter(c, full(c, {i64, {size + 1}}, -1), 0, row, counting(c, i64, {count}, 0), "none");
+  Value place = slice_dim(c, rows, 0, 0, size);
+  const Value found = binary(c, "ge", place, 0);
+  std::vector<Value> columns(dims.size());
+  for (size_t k = dims.size(); k-- > 0;) {
+    const Value extent = integer_scalar(c, i64, dims[k]);
+    columns[k] = reshape_to(c, select(c, found, binary(c, "mod", place, extent), missing), {size, 1});
+    place = binary(c, "div", place, extent);
+  }
+  c.give(concat(c, columns, 1));
+}
+
 constexpr OpEntry entries[] = {
     {"aten.index.Tensor", "self indices", index},
     {"aten._unsafe_index.Tensor", "self indices", index},
@@ -360,6 +406,7 @@ constexpr OpEntry entries[] = {
     {"aten._unsafe_masked_index.default", "self mask indices fill", masked_index},
     {"aten._unsafe_masked_index_put_accumulate.default", "self mask indices values", masked_index_put},
     {"aten.masked_scatter.default", "self mask source", masked_scatter},
+    {"aten.nonzero_static.default", "self size fill_value", first_nonzero},
     {"aten.index_select.default", "self dim index", index_select},
     {"aten.index_add.default", "self dim index source alpha", index_add},
     {"aten.index_copy.default", "self dim index source", index_copy},
@@ -381,6 +428,8 @@ constexpr OpEntry entries[] = {
     {"aten.argsort.stable", "self ~stable dim descending", argsort},
     {"aten.topk.default", "self k dim largest ~sorted", topk},
     {"aten.kthvalue.default", "self k dim keepdim", kth_value},
+    {"aten.median.default", "self", median},
+    {"aten.median.dim", "self dim keepdim", median},
     {"aten.searchsorted.Tensor", "sorted_sequence self ~out_int32 right side sorter", search_sorted},
     {"aten.searchsorted.Scalar", "sorted_sequence self ~out_int32 right side sorter", search_sorted},
     {"aten.bucketize.Tensor", "self boundaries ~out_int32 right", search_sorted},

@@ -231,6 +231,21 @@ void copysign(Context& c) {
   const Value size = unary(c, "abs", a);
   c.give(select(c, negative, unary(c, "neg", size), size));
 }
+void times_power_of_two(Context& c) {
+  const DType dtype = c.result().dtype;
+  const Value exponent = c.tensor("other");
+  const Value power =
+      unary(c, "exp2", cast_to(c, exponent, is_float(exponent.dtype()) ? exponent.dtype() : f32));
+  c.give(cast_to(c, binary(c, "mul", c.operand("self", dtype), cast_to(c, power, dtype)), dtype));
+}
+/// 0 or pi, as the sign says.
+void angle(Context& c) {
+  const DType dtype = c.result().dtype;
+  const Value x = c.operand("self", dtype);
+  const Value side =
+      select(c, binary(c, "lt", x, 0), number_like(c, x, 3.14159265358979323846), number_like(c, x, 0));
+  c.give(select(c, unary(c, "isnan", x), x, side));
+}
 void hypot(Context& c) {
   const DType dtype = c.result().dtype;
   const Value a = unary(c, "abs", c.operand("self", dtype)), b = unary(c, "abs", c.operand("other", dtype));
@@ -468,6 +483,8 @@ constexpr OpEntry entries[] = {
     {"aten.copysign.Tensor", two, copysign},
     {"aten.copysign.Scalar", two, copysign},
     {"aten.hypot.default", two, hypot},
+    {"aten.ldexp.Tensor", two, times_power_of_two},
+    {"aten.angle.default", one, angle},
     {"aten.logaddexp.default", two, log_add_exp},
     {"aten.logaddexp2.default", two, log_add_exp},
     {"aten.xlogy.Tensor", two, xlogy},

@@ -207,10 +207,11 @@ std::vector<double> window_sizes(const Windows& w, size_t k, bool with_padding) 
   return sizes;
 }
 
-/// One over the number of elements of each window: [windows...].
-Value inverse_sizes(Context& c, DType dtype, const Windows& w, bool with_padding) {
+/// The sum of each window, divided by its number of elements; integers are truncated.
+Value mean_of_sums(Context& c, Value sums, const Windows& w, bool with_padding) {
+  const DType dtype = sums.dtype();
   if (c.has("divisor_override"))
-    return c.graph.scalar(dtype, 1.0 / static_cast<double>(c.integer("divisor_override")));
+    return binary(c, "div", sums, static_cast<double>(c.integer("divisor_override")));
   Value all;
   for (size_t k = 0; k < w.dims; ++k) {
     const auto sizes = window_sizes(w, k, with_padding);
@@ -218,7 +219,7 @@ Value inverse_sizes(Context& c, DType dtype, const Windows& w, bool with_padding
     along_dim = along(c, along_dim, k, w.dims);
     all = all ? binary(c, "mul", all, along_dim) : along_dim;
   }
-  return cast_to(c, unary(c, "reciprocal", all), dtype);
+  return binary(c, "div", sums, cast_to(c, all, dtype));
 }
 
 void avg_pool(Context& c) {
@@ -226,7 +227,7 @@ void avg_pool(Context& c) {
   const Value x = batched(c, c.tensor("self"), dims);
   const auto w = read_windows(c, dims, x.dims(), c.result().dims);
   const bool with_padding = c.flag("count_include_pad", true);
-  bool regular = !c.has("divisor_override");
+  bool regular = !c.has("divisor_override") && is_float(x.dtype());
   // Windows that end behind the padding have other divisors than the operator's.
   for (size_t k = 0; k < dims; ++k) regular = regular && w.high[k] <= w.padding[k];
   if (regular) {
@@ -240,7 +241,7 @@ void avg_pool(Context& c) {
   for (size_t k = 0; k < dims; ++k) {
     y = times_along(c, y, swap_dims(c, membership(c, wide, w, k), 0, 1), 2 + k);
   }
-  y = binary(c, "mul", y, inverse_sizes(c, wide, w, with_padding));
+  y = mean_of_sums(c, y, w, with_padding);
   c.give(reshape_to(c, cast_to(c, y, x.dtype()), c.result().dims));
 }
 
@@ -250,8 +251,7 @@ void avg_pool_backward(Context& c) {
   const Value g = batched(c, c.tensor("grad_output"), dims), x = batched(c, c.tensor("self"), dims);
   const auto w = read_windows(c, dims, x.dims(), g.dims());
   const DType wide = accumulated(g.dtype());
-  Value d =
-      binary(c, "mul", cast_to(c, g, wide), inverse_sizes(c, wide, w, c.flag("count_include_pad", true)));
+  Value d = mean_of_sums(c, cast_to(c, g, wide), w, c.flag("count_include_pad", true));
   bool apart = true;  // windows that do not overlap and cover everything
   for (size_t k = 0; k < dims; ++k)
     apart =

@@ -151,14 +151,6 @@ void vector_norm(Context& c) {
   c.give(cast_to(c, reshape_to(c, norm_over(c, x, power, axes), c.result().dims), dtype));
 }
 
-/// The norm of the difference.
-void distance(Context& c) {
-  const DType dtype = c.result().dtype, wide = accumulated(dtype);
-  const Value off = binary(c, "sub", c.operand("self", wide), c.operand("other", wide));
-  const Value norm = norm_over(c, off, c.number("p", 2), dim_range(0, off.rank()), false);
-  c.give(cast_to(c, norm, dtype));
-}
-
 void cumulative_sum(Context& c) {
   c.argument("dtype");
   const Value x = c.operand("self", c.result().dtype);
@@ -446,7 +438,6 @@ constexpr OpEntry entries[] = {
     {"aten.norm.ScalarOpt_dim", "self p dim keepdim", vector_norm},
     {"aten.norm.ScalarOpt_dim_dtype", "self p dim keepdim dtype", vector_norm},
     {"aten.norm.Scalar", "self p", vector_norm},
-    {"aten.dist.default", "self other p", distance},
     {"aten.norm.ScalarOpt_dtype", "self p dtype", vector_norm},
     {"aten.cumsum.default", "self dim dtype", cumulative_sum},
     {"aten.cumprod.default", "self dim dtype", cumulative_product},

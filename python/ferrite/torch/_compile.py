@@ -221,53 +221,39 @@ class _Compiler:
         sources = self._sources()
         given = self.output.args[0]
         inside = set(self.computing)
-        wanted = dict.fromkeys(value for value in given if isinstance(value, fx.Node) and value in inside)
-        made = divide(inside, list(wanted), self.sizes)
+        nodes = dict.fromkeys(value for value in given if isinstance(value, fx.Node))
+        made = divide(inside, [node for node in nodes if node in inside], self.sizes)
         if not made.computed:
             return _eager(self.module)  # views of arguments
         segment = write_segment(self.computing, made.computed, self.sizes)
         model = self._compiled(segment)
         computed = dict(zip(segment.outputs, segment.output_types, strict=True))
-        outputs: list[Any] = []  # of the program: at first those of the graph
-        constants: list[tuple[int, Any]] = []
+        bases = dict.fromkeys(view.base for view in made.views.values())
+        values = [*given, *(base for base in bases if base not in nodes)]
         places: dict[fx.Node, int] = {}
-
-        def add(value: Any) -> None:
-            """The next output."""
-            place = len(outputs)
-            outputs.append(None)
-            if isinstance(value, fx.Node):
-                if value in made.views or value in places:
-                    return
-                places[value] = place
-                if value in computed:
-                    outputs[place] = computed[value]
-                    return
-                if value.op == "placeholder":
-                    outputs[place] = sources[value]
-                    return
-                value = sources[value] if value.op == "get_attr" else self.sizes.of(value.meta["val"])
-            if value is not None:
-                constants.append((place, value))
-
-        for value in given:
-            add(value)
-        for view in made.views.values():
-            if view.base not in places:
-                add(view.base)
-        taken: list[tuple[int, int, Callable[[torch.Tensor], torch.Tensor] | None]] = [
+        for k, value in enumerate(values):
+            if isinstance(value, fx.Node) and value not in made.views:
+                places.setdefault(value, k)
+        outputs: list[Any] = [None] * len(values)  # of the program
+        constants: list[tuple[int, Any]] = []
+        later: list[tuple[int, int, Callable[[torch.Tensor], torch.Tensor] | None]] = [
             (places[node], places[node], with_gaps) for node, with_gaps in made.gaps.items()
         ]
-        for k, value in enumerate(given):
-            if not isinstance(value, fx.Node) or places.get(value) == k:
-                continue
-            if value in places:
-                taken.append((k, places[value], None))
+        for k, value in enumerate(values):
+            if not isinstance(value, fx.Node):
+                constants.append((k, value))
+            elif places.get(value) != k:  # a view, or a tensor that is given twice
+                view = made.views.get(value)
+                later.append((k, places[view.base if view else value], view))
+            elif value in computed:
+                outputs[k] = computed[value]
+            elif value.op == "placeholder":
+                outputs[k] = sources[value]
             else:
-                taken.append((k, places[made.views[value].base], made.views[value]))
-                places[value] = k
+                constants.append((k, sources[value] if value.op == "get_attr" else self.sizes.of(value.meta["val"])))
+        constants = [(k, constant) for k, constant in constants if constant is not None]
         program = self._program(segment, model, sources, outputs)
-        if not constants and not taken:
+        if not constants and not later:
             return _Boxed(program)
         count = len(given)
 
@@ -275,7 +261,7 @@ class _Compiler:
             results = program(arguments)
             for k, constant in constants:
                 results[k] = constant
-            for k, source, take in taken:
+            for k, source, take in later:
                 results[k] = results[source] if take is None else take(results[source])
             del results[count:]
             return results

@@ -136,7 +136,7 @@ Functions = topic("Functions", {
     "losses of classes": case(lambda x: (F.cross_entropy(x, torch.tensor([0, 5, 2, 1]), label_smoothing=0.1), F.binary_cross_entropy_with_logits(x, (x > 0).float())), x, gradients=True),
     "products": case(lambda x, y: (x @ y.t(), torch.bmm(x.view(2, 2, 6), y.view(2, 6, 2)), torch.addmm(x[:, :4], x, y.t(), alpha=2)), x, y, gradients=True),
     "linear": case(lambda x, w, b: F.linear(x, w, b).tanh(), x, torch.randn(3, 6), torch.randn(3), gradients=True),
-    "bilinear": case(lambda x, y, w: F.bilinear(x, y, w), x, y, torch.randn(2, 6, 6), gradients=True, fallback="silent"),
+    "bilinear": case(lambda x, y, w: F.bilinear(x, y, w), x, y, torch.randn(2, 6, 6), gradients=True),
 })
 
 

@@ -71,6 +71,7 @@ Pooling = topic("Pooling", {
     "average with padding": case(lambda a: F.avg_pool2d(a, 3, 2, 1, count_include_pad=False), image, gradients=True),
     "average rounded up": case(lambda a: F.avg_pool2d(a, 3, 2, 1, ceil_mode=True), image, gradients=True),
     "average by a divisor": case(lambda a: F.avg_pool2d(a, 2, divisor_override=3), image, gradients=True),
+    "average of integers": case(lambda a: (F.avg_pool2d(a, 2), F.avg_pool2d(a, 3, 2, 1), F.avg_pool2d(a, 2, divisor_override=3)), (image * 50).long()),
     "average of volumes": case(lambda a: F.avg_pool3d(a, 2, 1), volume, gradients=True),
     "adaptive average": case(lambda a: (F.adaptive_avg_pool2d(a, (4, 3)), F.adaptive_avg_pool2d(a, 1)), image, gradients=True),
     "adaptive average of lines": case(lambda a: F.adaptive_avg_pool1d(a, 4), line, gradients=True),
