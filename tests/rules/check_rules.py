@@ -10,7 +10,7 @@ Prints one line a violation, `file:line: what and why`, then the lines of each b
              another one, but for those that backends share, and none of a plugin
   layers     includes point down: base (core/support), runtime, core, driver, tools; and in the shared emitter: target,
              analysis and ir, nest and gemm, cpu and gpu, provider, where cpu and gpu do not include each other; and no folders
-             of these, of backends/ and of sdk/ include each other in a circle
+             of these, of backends/, sdk/, plugins/, passes/ and python/ include each other in a circle
   size       no folder has more than 25 files of code, and no file more than 600 lines without a reason
   ops        no string literal in core/, runtime/ or driver/ equals the name of an op that plugins/std registers, apart from the keywords
              of the text forms in the files that read and write them, and the names of the scheduler's features
@@ -27,7 +27,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 CPP_SUFFIXES = {".c", ".cpp", ".h", ".hpp", ".def"}
 LICENSED_SUFFIXES = CPP_SUFFIXES | {".py", ".cmake", ".sh"}
@@ -177,23 +177,27 @@ def layer_rule(tree: Tree) -> Iterator[Violation]:
 # The folders of the shared emitter, from the bottom up. Its public headers, under include/, declare parts of every layer.
 EMITTER = "backends/llvm/"
 EMITTER_LAYERS = {"target": 0, "analysis": 1, "ir": 1, "nest": 2, "gemm": 2, "cpu": 3, "gpu": 3, "provider": 4}
+# What builds on the headers of sdk/.
+OUTER = ("backends/", "sdk/", "plugins/", "passes/", "python/")
 # Folders that count as part of another one. plugin.hpp, the header that plugins include, gathers the headers of detail/, and these
 # build on the other public headers beside it. No public path may change, so here files, not folders, form no circle.
 UNITS = {"sdk/include/ferrite/detail": "sdk/include/ferrite"}
 
 
-def sdk_layer_rule(tree: Tree) -> Iterator[Violation]:
-    """The layers of the shared emitter, and the circles of backends/ and sdk/."""
-    public = {name.split("/include/", 1)[1]: name for name, _ in tree.under(("backends/", "sdk/"), CPP_SUFFIXES) if "/include/" in name}
+def outer_layer_rule(tree: Tree) -> Iterator[Violation]:
+    """The layers of the shared emitter, and the circles of everything that builds on sdk/."""
+    outer = list(tree.under(OUTER, CPP_SUFFIXES))
+    public = {name.split("/include/", 1)[1]: name for name, _ in outer if "/include/" in name}
     reached: dict[str, dict[str, tuple[str, int]]] = {}
     inside: dict[str, dict[str, tuple[str, int]]] = {}  # by file of a unit: the files that it includes, and where
-    for name, text in tree.under(("backends/", "sdk/"), CPP_SUFFIXES):
+    for name, text in outer:
         for number, line in enumerate(text.splitlines(), 1):
             match = INCLUDE.match(line)
             if not match:
                 continue
-            beside = posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1]))
-            header = next((path for path in (beside, match[1], public.get(match[1])) if path in tree.texts), None)
+            # Beside the file, or from a folder above it: a plugin includes its headers from its own folder or from plugins/.
+            above = [posixpath.normpath(posixpath.join(folder, match[1])) for folder in map(str, PurePosixPath(name).parents)]
+            header = next((path for path in (*above, public.get(match[1])) if path in tree.texts), None)
             if header is None:
                 continue
             own, other = (emitter_folder(path) for path in (name, header))
@@ -384,7 +388,7 @@ def text_rules(tree: Tree) -> Iterator[Violation]:
                     yield name, number, f"'{host}' is not among the public hosts that the text may refer to"
 
 
-RULES = (include_rules, layer_rule, sdk_layer_rule, link_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
+RULES = (include_rules, layer_rule, outer_layer_rule, link_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
 
 
 def violations(tree: Tree) -> list[Violation]:

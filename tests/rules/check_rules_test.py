@@ -72,6 +72,17 @@ class CheckRules(unittest.TestCase):
                   for a, b in (("loop.hpp", "analysis/check.hpp"), ("analysis/check.hpp", "loop.hpp"))}  # fmt: skip
         self.expect_one(public, "sdk/include/ferrite/analysis/check.hpp:3", "circle of folders: sdk/include/ferrite")
 
+    def test_plugins_form_no_circle(self):
+        for room in ("plugins/one", "passes", "python/bridge"):
+            with self.subTest(room):
+                ring = {f"{room}/importer.h": LICENCE + '#pragma once\n#include "format/archive.h"\n',
+                        f"{room}/program.h": LICENCE + "#pragma once\n",
+                        f"{room}/format/archive.h": LICENCE + '#pragma once\n#include "program.h"\n'}  # fmt: skip
+                self.expect_one(ring, f"{room}/format/archive.h:3", f"circle of folders: {room} -> {room}/format -> {room}")
+        apart = {"plugins/one/a.h": LICENCE + '#pragma once\n#include "two/a.h"\n',
+                 "plugins/two/a.h": LICENCE + '#pragma once\n#include "one/a.h"\n'}  # fmt: skip
+        self.expect_one(apart, "plugins/two/a.h:3", "circle of folders: plugins/one -> plugins/two")
+
     def test_details_are_one_unit_with_their_public_headers(self):
         unit = {f"sdk/include/ferrite/{a}": LICENCE + "#pragma once\n" + "".join(f'#include "ferrite/{b}"\n' for b in others)
                 for a, others in (("plugin.hpp", ["detail/build.hpp"]), ("detail/build.hpp", ["op.hpp"]), ("op.hpp", []))}  # fmt: skip
