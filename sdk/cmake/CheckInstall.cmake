@@ -1,7 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Run by `cmake --install` before it copies anything. Of a component all is built, or, where none of it is and it was not asked for by
-# name, nothing of it is installed. Without the components runtime and compiler there is nothing to install.
-# ferrite_build is the build folder; installed.txt there has a line "component target file" for each artefact.
+# Run by `cmake --install` before it copies anything. It refuses, and nothing is installed, if
+#   - there is no component of the name that is asked for;
+#   - the prefix lacks the component that this one needs: the program without a plugin would fail when it runs;
+#   - a part of a component is not built. A component of which nothing is built is left out, unless it is asked
+#     for by name or is runtime or compiler, without which there is nothing to install.
+# ferrite_build is the build folder: components.txt there has the name of each component, and installed.txt a
+# line "component target file" for each artefact. ferrite_library_folder is CMAKE_INSTALL_LIBDIR.
+file(STRINGS "${ferrite_build}/components.txt" components)
+if(CMAKE_INSTALL_COMPONENT AND NOT CMAKE_INSTALL_COMPONENT IN_LIST components)
+  list(SORT components)
+  list(JOIN components ", " names)
+  message(FATAL_ERROR "nothing is installed: there is no component '${CMAKE_INSTALL_COMPONENT}'; "
+    "the components are ${names}")
+endif()
+
+# A component that is needed, and a file by which a prefix has it.
+set(needed "")
+if(CMAKE_INSTALL_COMPONENT MATCHES "^(compiler|cuda|hip|level_zero|onednn)$")
+  set(needed runtime)
+  set(file libferrite_runtime.so)
+elseif(CMAKE_INSTALL_COMPONENT STREQUAL "emitter")
+  set(needed sdk)
+  set(file cmake/Ferrite/FerriteConfig.cmake)
+endif()
+if(needed)
+  cmake_path(ABSOLUTE_PATH ferrite_library_folder BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE folder)
+  if(NOT EXISTS "$ENV{DESTDIR}${folder}/${file}")
+    message(FATAL_ERROR "nothing is installed: component '${CMAKE_INSTALL_COMPONENT}' needs component '${needed}', "
+      "which this prefix lacks (there is no $ENV{DESTDIR}${folder}/${file}). Install it first:\n"
+      "  cmake --install ${ferrite_build} --component ${needed} --prefix ${CMAKE_INSTALL_PREFIX}")
+  endif()
+endif()
+
 file(STRINGS "${ferrite_build}/installed.txt" artefacts)
 set(components "")
 foreach(artefact IN LISTS artefacts)
