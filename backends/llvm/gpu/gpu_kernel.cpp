@@ -18,7 +18,7 @@
 #include "backends/llvm/gpu/nest/column_reduction.h"
 #include "backends/llvm/gpu/nest/row_reduction.h"
 #include "backends/llvm/gpu/nest/thread_block.h"
-#include "backends/llvm/gpu/nest/transpose_tiles.h"
+#include "backends/llvm/gpu/nest/transpose_blocks.h"
 #include "backends/llvm/ir/reduction_state.h"
 #include "backends/llvm/nest/nest_emitter.h"
 #include "backends/llvm/nest/nest_plan.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "backends/llvm/gpu/nest/transpose_tiles.h"
+#include "backends/llvm/gpu/nest/transpose_blocks.h"
 
 #include <llvm/IR/DerivedTypes.h>
 
