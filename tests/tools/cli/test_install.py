@@ -73,7 +73,7 @@ class InstallTest(ProgramTest):
             ("emitter", "sdk", "cmake/Ferrite/FerriteConfig.cmake"),
         ):
             with self.subTest(component):
-                artefacts = [f"{component} part {self.folder / 'part'}"]
+                artefacts = [f"{component} part {self.folder / 'ferrite/plugins/part'}"]
                 done = self.install(artefacts, f"-DCMAKE_INSTALL_COMPONENT={component}")
                 self.assertNotEqual(done.returncode, 0)
                 said = " ".join(done.stderr.split())
