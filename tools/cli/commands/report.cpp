@@ -202,8 +202,8 @@ std::string page(const Seen& seen) {
          rules(seen) + html::tail();
 }
 
-/// What a compilation of the model takes that nobody watches: texts of stages and listings of code may take
-/// many times as long.
+/// The statistics of a compilation without an observer. With one, the texts of stages and the listings of
+/// code take many times as long as the compilation.
 Result<core::CompileStats> compile_unobserved(const Options& options) {
   FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
   FE_TRY(const auto inputs, make_inputs(*opened.model, options.inputs));
