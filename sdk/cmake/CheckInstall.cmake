@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Run by `cmake --install` before it copies anything. It refuses, and nothing is installed, if
 #   - there is no component of the name that is asked for;
-#   - the prefix lacks the component that this one needs: the program without a plugin would fail when it runs;
-#   - a part of a component is not built. A component of which nothing is built is left out, unless it is asked
-#     for by name or is runtime or compiler, without which there is nothing to install.
+#   - the prefix lacks the component that this one needs: the program without a plugin would fail when it
+#     runs;
+#   - a part of a component is not built. A component of which nothing is built is left out, unless it is
+#     asked for by name or is runtime or compiler, without which there is nothing to install.
 # ferrite_build is the build folder: components.txt there has the name of each component, and installed.txt a
 # line "component target file" for each artefact. ferrite_library_folder is CMAKE_INSTALL_LIBDIR.
 file(STRINGS "${ferrite_build}/components.txt" components)
@@ -45,9 +46,11 @@ elseif(CMAKE_INSTALL_COMPONENT STREQUAL "emitter")
   set(sign cmake/Ferrite/FerriteConfig.cmake)
 endif()
 if(needed)
-  cmake_path(ABSOLUTE_PATH ferrite_library_folder BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE folder)
+  cmake_path(ABSOLUTE_PATH ferrite_library_folder BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}"
+    OUTPUT_VARIABLE folder)
   if(NOT EXISTS "$ENV{DESTDIR}${folder}/${sign}")
-    message(FATAL_ERROR "nothing is installed: component '${CMAKE_INSTALL_COMPONENT}' needs component '${needed}', "
+    message(FATAL_ERROR
+      "nothing is installed: component '${CMAKE_INSTALL_COMPONENT}' needs component '${needed}', "
       "which this prefix lacks (there is no $ENV{DESTDIR}${folder}/${sign}). Install it first:\n"
       "  cmake --install ${ferrite_build} --component ${needed} --prefix ${CMAKE_INSTALL_PREFIX}")
   endif()
