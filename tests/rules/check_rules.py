@@ -11,6 +11,7 @@ Prints one line a violation, `file:line: what and why`, then the lines of each b
   layers     includes point down: base (core/support), runtime, core, driver, tools; and in the shared emitter: target,
              analysis and ir, nest and gemm, cpu and gpu, provider, where cpu and gpu do not include each other; and no folders
              of these, of backends/, sdk/, plugins/, passes/ and python/ include each other in a circle
+  columns    a line of C, C++, CMake or shell has at most 110 columns, one of Python 160, but for raw strings and tables of C++
   size       no folder has more than 25 files of code, and no file more than 600 lines without a reason
   ops        no string literal in core/, runtime/ or driver/ equals the name of an op that plugins/std registers, apart from the keywords
              of the text forms in the files that read and write them, and the names of the scheduler's features
@@ -255,6 +256,41 @@ def link_rule(tree: Tree) -> Iterator[Violation]:
                     yield name, line_of(text, match.start()), f"{match[1]} links {library}, which lies above it"
 
 
+MOST_COLUMNS, MOST_COLUMNS_OF_PYTHON = 110, 160
+UNFORMATTED = re.compile(r"^ *// clang-format off.*?^ *// clang-format on", re.DOTALL | re.MULTILINE)
+# Generated, with an operator a line.
+WIDE = {"plugins/onnx/format/schemas.def"}
+
+
+def most_columns(name: str, text: str) -> int | None:
+    """The columns of a line of code; None for other texts."""
+    path = Path(name)
+    if path.suffix == ".py":
+        return MOST_COLUMNS_OF_PYTHON
+    is_cmake = path.name == "CMakeLists.txt" or path.name.endswith((".cmake", ".cmake.in"))
+    is_shell = re.match(r"#!.*\b(?:ba)?sh$", text.split("\n", 1)[0]) is not None
+    return MOST_COLUMNS if path.suffix in CPP_SUFFIXES or is_cmake or is_shell else None
+
+
+def free_lines(text: str) -> set[int]:
+    """The lines of C++ that nobody can wrap, or that are read as a table: raw strings, and what clang-format leaves alone."""
+    spans = [match.span() for match in CPP_TOKEN.finditer(text) if match[0].startswith("R")]
+    spans += [match.span() for match in UNFORMATTED.finditer(text)]
+    return {line for begin, end in spans for line in range(line_of(text, begin), line_of(text, end) + 1)}
+
+
+def column_rule(tree: Tree) -> Iterator[Violation]:
+    for name, text in tree.texts.items():
+        most = most_columns(name, text)
+        if most is None or name in WIDE:
+            continue
+        long = [number for number, line in enumerate(text.splitlines(), 1) if len(line) > most]
+        free = free_lines(text) if long and Path(name).suffix in CPP_SUFFIXES else set()
+        for number in long:
+            if number not in free:
+                yield name, number, f"the line has more than {most} columns: wrap it"
+
+
 MOST_FILES, MOST_LINES = 25, 600
 CODE_SUFFIXES = CPP_SUFFIXES | {".py"}
 # Longer files, and why they are not taken apart.
@@ -388,7 +424,7 @@ def text_rules(tree: Tree) -> Iterator[Violation]:
                     yield name, number, f"'{host}' is not among the public hosts that the text may refer to"
 
 
-RULES = (include_rules, layer_rule, outer_layer_rule, link_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
+RULES = (include_rules, layer_rule, outer_layer_rule, link_rule, column_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
 
 
 def violations(tree: Tree) -> list[Violation]:

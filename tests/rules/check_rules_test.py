@@ -112,6 +112,20 @@ class CheckRules(unittest.TestCase):
         self.assertEqual(self.messages({"core/CMakeLists.txt": below}), [])
         self.expect_one({"runtime/CMakeLists.txt": above}, "runtime/CMakeLists.txt:2", "links ferrite_core")
 
+    def test_lines_have_few_columns(self):
+        long, hash_licence = "x" * 111, "# " + LICENCE[3:]
+        for name, head in (("core/a.cpp", LICENCE), ("sdk/a.cmake", hash_licence), ("tools/CMakeLists.txt", hash_licence),
+                           ("dev", "#!/usr/bin/env bash\n" + hash_licence), ("tests/a.sh", "#!/bin/sh\n" + hash_licence)):
+            with self.subTest(name):
+                self.expect_one({name: f"{head}# {long}\n"}, f"{name}:{head.count(chr(10)) + 1}", "more than 110 columns")
+                self.assertEqual(self.messages({name: f"{head}# {long[:108]}\n"}), [])
+        self.expect_one({"tests/a.py": f"{hash_licence}# {'x' * 160}\n"}, "tests/a.py:2", "more than 160 columns")
+        self.assertEqual(self.messages({"tests/a.py": f"{hash_licence}# {'x' * 150}\n", "docs/a.md": long * 2}), [])
+        raw = f'{LICENCE}auto a = R"(\n{long})";\n'
+        table = f"{LICENCE}// clang-format off: a table\n{long}\n// clang-format on\n"
+        self.assertEqual(self.messages({"core/a.cpp": raw, "core/b.cpp": table}), [])
+        self.expect_one({"core/a.cpp": raw + long + "\n"}, "core/a.cpp:4", "more than 110 columns")
+
     def test_folders_and_files_are_small(self):
         self.expect_one({f"core/a{k}.cpp": LICENCE for k in range(check_rules.MOST_FILES + 1)}, "core:1", "files of code")
         self.expect_one({"core/a.cpp": LICENCE + "\n" * check_rules.MOST_LINES}, "core/a.cpp:601", "601 lines")
