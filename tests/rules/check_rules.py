@@ -243,15 +243,19 @@ def circles(reached: dict[str, dict[str, tuple[str, int]]], of: str = "folders")
 LIBRARY_LAYERS = {"ferrite_base": 0, "ferrite_running": 1, "ferrite_capi": 1, "libferrite_runtime": 1, "ferrite_core": 2,
                   "ferrite_driver": 3, "libferrite": 3, "ferrite_tools": 4, "ferrite_cli": 4}  # fmt: skip
 LINKS = re.compile(r"\b(?:target_link_libraries|ferrite_embedding_library)\(\s*(\w+)([^)]*)\)")
+ALIAS = re.compile(r"\badd_library\(\s*([\w:]+)\s+ALIAS\s+(\w+)\s*\)")
+# The function names an alias: ferrite_embedding_library(libferrite ferrite ...) that of Ferrite::ferrite.
+EMBEDDING = re.compile(r"\bferrite_embedding_library\(\s*(\w+)\s+(\w+)")
 
 
 def link_rule(tree: Tree) -> Iterator[Violation]:
-    for name, text in tree.under(COMPILER):
-        if Path(name).name != "CMakeLists.txt":
-            continue
+    builds = [(name, text) for name, text in tree.under(COMPILER) if Path(name).name == "CMakeLists.txt"]
+    aliases = {alias: library for _, text in builds for alias, library in ALIAS.findall(text)}
+    aliases |= {f"Ferrite::{alias}": library for _, text in builds for library, alias in EMBEDDING.findall(text)}
+    for name, text in builds:
         for match in LINKS.finditer(text):
             own = LIBRARY_LAYERS.get(match[1])
-            for library in re.findall(r"\w+", match[2]):
+            for library in (aliases.get(word, word) for word in re.findall(r"[\w:]+", match[2])):
                 if own is not None and LIBRARY_LAYERS.get(library, -1) > own:
                     yield name, line_of(text, match.start()), f"{match[1]} links {library}, which lies above it"
 

@@ -111,6 +111,11 @@ class CheckRules(unittest.TestCase):
         above = licence + "target_link_libraries(ferrite_running PUBLIC ferrite_base PRIVATE ferrite_core)\n"
         self.assertEqual(self.messages({"core/CMakeLists.txt": below}), [])
         self.expect_one({"runtime/CMakeLists.txt": above}, "runtime/CMakeLists.txt:2", "links ferrite_core")
+        by_alias = licence + "target_link_libraries(ferrite_running PUBLIC Ferrite::ferrite)\n"
+        for aliases in ("add_library(Ferrite::ferrite ALIAS libferrite)", "ferrite_embedding_library(libferrite ferrite ferrite_driver)"):
+            with self.subTest(aliases):
+                files = {"runtime/CMakeLists.txt": by_alias, "driver/CMakeLists.txt": licence + aliases + "\n"}
+                self.expect_one(files, "runtime/CMakeLists.txt:2", "links libferrite, which lies above it")
 
     def test_lines_have_few_columns(self):
         long, hash_licence = "x" * 111, "# " + LICENCE[3:]

@@ -66,9 +66,8 @@ std::string summary(const Seen& seen) {
   text += tile(fmt::format("{} to {}", stats.nodes, stats.statements), "nodes imported, statements lowered");
   text +=
       tile(time_text(seen.unobserved.compile_ms * 1e-3),
-           fmt::format(
-               "compiled as `ferrite run` does, {} from the cache; {} for this page, with texts and listings",
-               counted(seen.unobserved.cache.hits, "kernel"), time_text(stats.compile_ms * 1e-3)));
+           fmt::format("compiled, {} from the cache; {} with the texts and listings of this page",
+                       counted(seen.unobserved.cache.hits, "kernel"), time_text(stats.compile_ms * 1e-3)));
   text += tile(bytes_text(seen.observation.arena_bytes),
                fmt::format("between kernels; {} without reuse", bytes_text(seen.observation.buffer_bytes)));
   return text + "</div>\n";
