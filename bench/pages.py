@@ -110,7 +110,7 @@ def summary() -> str:
         slowest = min((row for row in report["rows"] if figures.best_ratio(row)), key=figures.best_ratio)
         rows.append([f"{title(name)}", f"`{report['commit']}`", *(f"{means[peer]['mean']:.2f}" for peer in [*figures.PEERS, "best"]),
                      f"{means['best']['least']:.2f}, {slowest['row']}"])  # fmt: skip
-    head = ["machine", "commit", *(figures.TITLES[peer] for peer in figures.PEERS), "the fastest other", "least of these"]
+    head = ["machine", "commit", *(figures.TITLES[peer] for peer in figures.PEERS), "the fastest other", "its lowest ratio, and the model"]
     return table(head, rows, 2)
 
 

@@ -42,11 +42,14 @@ COMMENT = re.compile(r"//[^\n]*")
 
 HEAD = """# Error codes
 
-Every error of Ferrite has a code, a place and a text: `FE-X04 model.onnx: input 'x' has shape [1, 3], ...`. The code is
-`FE-`, the letter of a family and a number that keeps its meaning; a plugin's own codes are `<plugin id>/<name>`. The exit
-status follows from the class of the error ([command-line.md](command-line.md)).
+Every error of Ferrite has a code, a place and a text: `FE-X04 model.onnx: input 'x' has shape [1, 3], ...`. A
+code is `FE-`, a letter and a number. The letter names a family of errors, and each family has a section of
+this page. A code keeps its meaning in later versions. The codes of a plugin's own errors are
+`<plugin id>/<name>`. Each error belongs to a class, which decides the [exit status](command-line.md) of a
+command.
 
-This page is made from `sdk/include/ferrite/errors.def` by `tests/rules/check_errors.py --bless`.
+This page is generated: to change it, edit `sdk/include/ferrite/errors.def` and run
+`tests/rules/check_errors.py --bless`.
 """
 
 

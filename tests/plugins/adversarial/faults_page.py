@@ -20,13 +20,13 @@ OUTCOMES = {
     "undone": "its pass is undone",
     "fails": "the compilation fails",
     "device": "its device is refused",
-    "harmless": "nothing",
+    "harmless": "nothing happens",
     "limited": "its pass is undone after its `timeout_ms`",
     "blamed": "`--check-passes` names its pass",
     "checked": "`ferrite plugin check` finds it",
     "locked": "is not loaded",
     "ends": "the program ends with status 70",
-    "silent": "the program ends without a word",
+    "silent": "the program ends without a message",
 }
 
 

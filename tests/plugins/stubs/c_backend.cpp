@@ -87,7 +87,7 @@ class Compiler final : public Provider {
   }
   std::vector<Candidate> propose(Target&, Bytes bytes) override {
     const auto printed = Printer(read(bytes), "kernel").run();  // declines as compile would
-    Candidate plain, roomy;  // how much the other takes it says when it is compiled
+    Candidate plain, roomy;  // the workspace of `roomy` is known only when it is compiled
     plain.name = "c", plain.cost = 1e-9 * printed.points;
     roomy.id = 1, roomy.name = "c.roomy", roomy.cost = plain.cost / 2;
     return workspace_ == 0 ? std::vector{plain} : std::vector{plain, roomy};
