@@ -143,7 +143,7 @@ def cross_entropy() -> str:
             for engine, key in [(figures.FERRITE, "ferrite"), ("torch", "torch")]]  # fmt: skip
     what = (
         f"A linear layer of {report['width']} to {report['columns']:,} with cross entropy over {report['tokens']:,} tokens, forward and "
-        f"backward, f32, {report['threads']} threads, {title(MODELS_OF_README)}; torch.compile {report['torch'].split('+')[0]}."
+        f"backward, f32, {report['threads']} threads, {title(MODELS_OF_README)}; PyTorch Inductor {report['torch'].split('+')[0]}."
     )
     return "\n\n".join([wrapped(what), table(["engine", "seconds", "peak memory, GB"], rows), wrapped(source(name, report))])
 
