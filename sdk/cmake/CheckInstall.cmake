@@ -8,7 +8,9 @@
 # ferrite_build is the build folder: components.txt there has the name of each component, and installed.txt a
 # line "component target file" for each artefact. ferrite_library_folder is CMAKE_INSTALL_LIBDIR.
 file(STRINGS "${ferrite_build}/components.txt" components)
-if(CMAKE_INSTALL_COMPONENT AND NOT CMAKE_INSTALL_COMPONENT IN_LIST components)
+# Not IN_LIST: an installation runs without the project's policies.
+list(FIND components "${CMAKE_INSTALL_COMPONENT}" position)
+if(CMAKE_INSTALL_COMPONENT AND position EQUAL -1)
   list(SORT components)
   list(JOIN components ", " names)
   message(FATAL_ERROR "nothing is installed: there is no component '${CMAKE_INSTALL_COMPONENT}'; "
