@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 FERRITE = "ferrite"
-TITLES = {FERRITE: "Ferrite", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "torch.compile"}
+TITLES = {FERRITE: "Ferrite", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch Inductor"}
 PEERS = [name for name in TITLES if name != FERRITE]
 TABLE = re.compile(r"(<!-- figures: (?!end )(.*?) -->\n)(.*?)(<!-- figures: end -->)", re.DOTALL)
 LINE = 110

@@ -127,7 +127,8 @@ def threads() -> str:
                 cells.append(figures.significant(found["median_ms"]))
                 if found["median_ms"] > 2 * found["min_ms"]:
                     notes.append(f"The times of {figures.TITLES[engine]} for {MODEL_TITLES[model]} with {count} threads vary: the median is "
-                                 f"{figures.significant(found['median_ms'])} ms, and the fastest run took {figures.significant(found['min_ms'])} ms.")  # fmt: skip
+                                 f"{figures.significant(found['median_ms'])} ms, and the fastest run took "
+                                 f"{figures.significant(found['min_ms'])} ms.")  # fmt: skip
             rows.append([MODEL_TITLES[model], figures.TITLES[engine], *cells])
     machine = f"Median time of a run in ms by the number of threads, on {report['cores']} cores of an Intel Xeon (Emerald Rapids) with AMX"
     intro = f"{machine}; {figures.TITLES['torch']} of that machine's PyTorch, {report['versions']['torch']}."
@@ -142,7 +143,7 @@ def cross_entropy() -> str:
             for engine, key in [(figures.FERRITE, "ferrite"), ("torch", "torch")]]  # fmt: skip
     what = (
         f"A linear layer of {report['width']} to {report['columns']:,} with cross entropy over {report['tokens']:,} tokens, forward and "
-        f"backward, f32, {report['threads']} threads, {title(MODELS_OF_README)}; torch.compile {report['torch'].split('+')[0]}."
+        f"backward, f32, {report['threads']} threads, {title(MODELS_OF_README)}; PyTorch Inductor {report['torch'].split('+')[0]}."
     )
     return "\n\n".join([wrapped(what), table(["engine", "seconds", "peak memory, GB"], rows), wrapped(source(name, report))])
 
@@ -205,7 +206,8 @@ def gpu() -> str:
     intro = (
         f"Median time of a run in ms on an {report['device']}, all tensors in its memory. That machine's PyTorch, {report['torch'].split('+')[0]}, runs in the "
         "mode that is named, the fastest of those measured. `Ferrite` has cuBLASLt and cuDNN enabled, `own code` only its code "
-        "generator; rows without `own code` were only measured with the libraries. `cold` is the time to compile in ms, without any cache, the driver's included."
+        "generator; rows without `own code` were only measured with the libraries. `cold` is the time to compile in ms, without "
+        "any cache, the driver's included."
     )
     head = ["row", "Ferrite", "own code", "PyTorch", "PyTorch / Ferrite", "cold"]
     unmeasured = " ".join(f"`{mode}` was not measured for {', '.join(names)}." for mode, names in modes.items() if names)
@@ -228,7 +230,8 @@ def gpu_models() -> str:
     times = [run["host_us_median"] for run in host["runs"]]
     text = (
         f"The results of {'all' if equal else 'not all'} {len(names)} models on `cuda:0` agree with the CPU, with the libraries and without: "
-        f"`{report['tolerance'].split(' for ')[0]}` for every element ([cuda-models.json](../bench/results/cuda-models.json)). A replayed run of BERT base, f32 with 128 tokens, "
+        f"`{report['tolerance'].split(' for ')[0]}` for every element ([cuda-models.json](../bench/results/cuda-models.json)). "
+        "A replayed run of BERT base, f32 with 128 tokens, "
         f"takes the host {min(times):.1f} to {max(times):.1f} microseconds beyond the driver's own calls "
         "([cuda-host.json](../bench/results/cuda-host.json))."
     )

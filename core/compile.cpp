@@ -111,51 +111,55 @@ class Steps {
       unmerged_;  // with its maps separate, for libraries that take part of a group
 };
 
-/// A stage and its function. A step without a name runs where the compilation reaches the stage before it.
+/// A stage and its function. A step without a name runs if the compilation reaches the stage before it.
 struct Step {
   std::string_view stage;
   Result<void> (Steps::*run)();
 };
 
 // THE PAGE: every step from graph to executable, in order, each with its reason. The functions below follow
-// the same order and list the parts of each step. A hook is a row of stage_table (core/ir/stages.h) and a row
-// here; a static_assert compares the two tables.
+// the same order and list the parts of each step. Hooks of the graph are rows of stage_table
+// (core/ir/stages.h) alone.
 // clang-format off: the columns are read as a table
-constexpr Step page[] = {
+constexpr Step steps[] = {
     {"import",          &Steps::check_source},      // importers are plugins: their graph is verified first
-    {"pre_grad",        &Steps::hook},              // the graph as the model has it, before differentiation
     {"decompose_early", &Steps::decompose_early},   // so that patterns match the parts of these ops
-    {"joint_pre",       &Steps::hook},              // the graph holds both directions, forward and backward
-    {"joint_post",      &Steps::hook},              // the same graph, after the passes of joint_pre
-    {"post_grad_pre",   &Steps::hook},              // composite ops are whole: a pattern matches layer_norm
-    {"post_grad",       &Steps::hook},              // the standard passes: fold, simplify, share
-    {"post_grad_post",  &Steps::hook},              // patterns over simplified graphs
-    {"place",           &Steps::claim_regions},     // providers take whole regions, before ops are decomposed
+    {"claim",           &Steps::claim_regions},     // providers take whole regions, before ops are decomposed
     {"decompose_late",  &Steps::decompose_late},    // ops without a lowering of their own become their parts
-    {"pre_lower",       &Steps::hook},              // decompositions made constants and common subexpressions
     {"lower",           &Steps::lower},             // an op becomes a statement, a view an index map
     {"",                &Steps::open_target},       // decisions depend on the devices from here on
     {"inline",          &Steps::inline_producers},  // before fusion, so that it sees real traffic only
     {"layout",          &Steps::choose_layouts},    // over the whole program, as neighbours share a layout
-    {"pre_fusion",      &Steps::pre_fusion},        // passes request and forbid fusions
+    {"pre_fusion",      &Steps::pre_fusion},        // the requests of passes are known to fusion
     {"fuse",            &Steps::fuse},              // statements become groups, one kernel each
-    {"post_fusion",     &Steps::post_fusion},       // passes see the groups and may split them
+    {"post_fusion",     &Steps::post_fusion},       // the last chance to change the groups
     {"schedule",        &Steps::finish_schedule},   // groups are final: split, pad, order, merge them
     {"emit",            &Steps::build},             // candidates, code, memory, launches: build_rounds.cpp
     {"code",            nullptr},                   // the end of emit, where code is asked for as text
 };
 // clang-format on
 
-consteval bool names_all_stages() {
-  size_t next = 0;
-  for (const auto& step : page) {
-    if (step.stage.empty()) continue;
-    if (next == std::size(stage_table) || step.stage != stage_table[next].name) return false;
-    ++next;
+/// `steps`, with the hooks of the graph between them. Does not compile unless the steps with a name are the
+/// other rows of stage_table, in the same order.
+consteval auto with_hooks() {
+  const auto is_filled_in = [](const StageInfo& stage) {
+    return stage.hook == Hook::yes && stage.form == Form::graph;
+  };
+  std::array<Step, std::size(steps) + graph_phase_names.size()> rows{};
+  auto row = rows.begin();
+  const auto* stage = std::begin(stage_table);
+  for (const auto& step : steps) {
+    if (!step.stage.empty()) {
+      for (; is_filled_in(*stage); ++stage) *row++ = {stage->name, &Steps::hook};
+      if (step.stage != stage->name) throw "the step is not the next row of stage_table";
+      ++stage;
+    }
+    *row++ = step;
   }
-  return next == std::size(stage_table);
+  if (stage != std::end(stage_table)) throw "a row of stage_table has no step";
+  return rows;
 }
-static_assert(names_all_stages(), "the page and stage_table name the same stages in the same order");
+constexpr auto page = with_hooks();
 
 Result<Compilation> Steps::run() {
   FE_CHECK(check_source());
@@ -180,13 +184,13 @@ Result<Compilation> Steps::run() {
 bool Steps::wants(std::string_view stage) const {
   // Hooks of both directions are for graphs that hold both.
   if (stage.starts_with("joint")) return made_.graph.forward_outputs().has_value();
-  if (stage == "place") return select::has_claims(registry_) && !interprets();
+  if (stage == "claim") return select::has_claims(registry_) && !interprets();
   return true;
 }
 
 Result<void> Steps::run_stage(std::string_view stage, Result<void> (Steps::*step)()) {
   stage_ = stage;
-  // What selects and emits is watched part by part.
+  // `build` reports its parts (select, emit, load, ...) as stages of their own.
   if (step != &Steps::build) watch_.begin(stage);
   FE_CHECK((this->*step)());
   if (made_.program) FE_CHECK(loop::verify(*made_.program));
@@ -196,6 +200,7 @@ Result<void> Steps::run_stage(std::string_view stage, Result<void> (Steps::*step
 
 Result<void> Steps::check_source() {
   if (made_.program) made_.stats.statements = made_.program->statements.size();
+  // Only a graph comes from an importer. The other forms are texts, which their parsers verify.
   if (made_.schedule || made_.program || made_.kernel) return {};
   stage_ = "import";
   made_.stats.nodes = made_.graph.node_count();

@@ -87,18 +87,18 @@ Result<std::vector<Compilation>> compile_for(const graph::Graph& graph, const pl
   FE_TRY(const auto targets, find_targets(names, options, registry));
 
   programs.resize(targets.size());
-  std::vector<runtime::Target> behind;  // devices with memory of their own
+  std::vector<runtime::Target> host_target;  // the slowest; its device takes what others do not
   double slowest = 0;
   for (const bool host : {true, false})
     for (size_t k = 0; k < targets.size(); ++k) {
       if (runtime::takes_the_rest(*targets[k]) != host) continue;
       auto one = options_of(*targets[k], names[k], options);
-      if (!host) one.targets.insert(one.targets.end(), behind.begin(), behind.end());
+      if (!host) one.targets.insert(one.targets.end(), host_target.begin(), host_target.end());
       FE_TRY(programs[k], compile_one(graph, registry, one));
       const double seconds = programs[k].executable->estimate;
       if (!host || seconds < slowest) continue;
       slowest = seconds;
-      behind = {one.targets.front()};
+      host_target = {one.targets.front()};
     }
   std::ranges::stable_sort(programs, {},
                            [](const Compilation& program) { return program.executable->estimate; });

@@ -241,7 +241,7 @@ class Executable {
             std::span<const int64_t> arena_bytes, void* native_stream);
     Result<void> open(uint32_t device, std::span<const Launch> launches, void* native_stream);
     /// The offset after the arena at which workspaces outside the arena begin.
-    int64_t behind_arena(uint32_t device) const;
+    int64_t arena_end(uint32_t device) const;
 
     const Executable& executable_;
     Result<void> opened_;
@@ -272,8 +272,8 @@ class Executable {
                            Context& context) const;
   /// Makes further work of device `later`, from launch `end` on, wait for the work given to its peer
   /// `earlier`.
-  Result<void> put_behind(std::span<const Launch> launches, size_t end, uint32_t later, uint32_t earlier,
-                          Context& context) const;
+  Result<void> put_after(std::span<const Launch> launches, size_t end, uint32_t later, uint32_t earlier,
+                         Context& context) const;
   /// Before a launch that writes to host memory: waits for copies to devices that may still be reading that
   /// memory.
   Result<void> wait_for_sources(std::span<const Launch> launches, size_t number,

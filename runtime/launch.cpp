@@ -37,15 +37,15 @@ bool overlap(Bytes a, Bytes b) {
 std::string first_beside(std::span<const Executable::ArenaPart> parts, Bytes arena, std::byte value) {
   for (size_t k = 0; k <= parts.size(); ++k) {
     const auto* const before = k > 0 ? &parts[k - 1] : nullptr;
-    const auto* const behind = k < parts.size() ? &parts[k] : nullptr;
+    const auto* const after = k < parts.size() ? &parts[k] : nullptr;
     const int64_t begin = before ? before->offset + before->bytes : 0;
-    const int64_t end = behind ? behind->offset : static_cast<int64_t>(arena.size());
+    const int64_t end = after ? after->offset : static_cast<int64_t>(arena.size());
     for (int64_t at = begin; at < end; ++at) {
       if (arena[static_cast<size_t>(at)] == value) continue;
       std::vector<std::string> places;
       if (before)
         places.push_back(fmt::format("{} after the end of {}", counted(at - begin, "byte"), before->name));
-      if (behind) places.push_back(fmt::format("{} before {}", counted(end - at, "byte"), behind->name));
+      if (after) places.push_back(fmt::format("{} before {}", counted(end - at, "byte"), after->name));
       return fmt::format("{}", fmt::join(places, " and "));
     }
   }
@@ -57,7 +57,7 @@ bool is_kernel(const Launch& launch) { return launch.copy == no_copy && !launch.
 
 }  // namespace
 
-int64_t Executable::Context::behind_arena(uint32_t device) const {
+int64_t Executable::Context::arena_end(uint32_t device) const {
   const auto alignment = static_cast<int64_t>(executable_.devices[device]->alignment);
   return (arena_bytes_[device] + alignment - 1) / alignment * alignment;
 }
@@ -96,7 +96,7 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
     // A negative offset means that the workspace is not in the memory plan: reserve the largest one after the
     // arena. Launches of a device run in order, so they can share it.
     if (launch.workspace >= 0 || kernel.workspace_bytes == 0) continue;
-    work.bytes = std::max(work.bytes, behind_arena(d) + kernel.workspace_bytes * executable_.workers_of(d));
+    work.bytes = std::max(work.bytes, arena_end(d) + kernel.workspace_bytes * executable_.workers_of(d));
   }
   if (!device.host_memory && (work.used || native_stream)) {
     FE_TRY(work.stream, device.open_stream(native_stream));
@@ -262,8 +262,8 @@ Result<void> Executable::wait(std::span<const Launch> launches, size_t end, Cont
   return {};
 }
 
-Result<void> Executable::put_behind(std::span<const Launch> launches, size_t end, uint32_t later,
-                                    uint32_t earlier, Context& context) const {
+Result<void> Executable::put_after(std::span<const Launch> launches, size_t end, uint32_t later,
+                                   uint32_t earlier, Context& context) const {
   const auto& work = context.work_[earlier];
   // Without events only the host can order the work of two devices.
   if (!work.event) return wait(launches, end, context);
@@ -409,11 +409,11 @@ Result<void> Executable::launch_copy(std::span<const Launch> launches, size_t nu
   // A device's memory is used in the order of its own stream, by its peers too. So a copy must wait for the
   // work that produced its source, and later work of the giving device (of this run or a later one) must wait
   // for the copy.
-  if (of_peers) FE_CHECK(put_behind(launches, number, step.device, giver_of(step), context));
+  if (of_peers) FE_CHECK(put_after(launches, number, step.device, giver_of(step), context));
   auto copied = device.copy(step.copy, to, from, step.arguments[0].bytes, work.stream,
                             of_peers ? devices[giver_of(step)].get() : nullptr);
   if (!copied) return of_pending(std::move(copied.error()), launches, number, step.device, context);
-  if (of_peers) return put_behind(launches, number + 1, giver_of(step), step.device, context);
+  if (of_peers) return put_after(launches, number + 1, giver_of(step), step.device, context);
   if (step.copy == FE_COPY_TO_DEVICE && !device.host_memory) work.add_source(from, step.arguments[0].bytes);
   if (step.copy == FE_COPY_TO_HOST) work.done(number + 1);
   return {};
@@ -452,7 +452,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
   args.grain = kernel.grain;
   if (kernel.workspace_bytes > 0)
     args.workspace =
-        static_cast<char*>(work.arena) + (launch.workspace < 0 ? context.behind_arena(d) : launch.workspace);
+        static_cast<char*>(work.arena) + (launch.workspace < 0 ? context.arena_end(d) : launch.workspace);
   args.workspace_bytes = kernel.workspace_bytes;
   args.workers = workers_of(d);
   args.stream = stream;

@@ -72,7 +72,7 @@ Device parse_device(std::string_view description) {
   }
   if (!named)
     fail("ferrite.level_zero/target", "the target description names no architecture; write '", architecture,
-         "', behind which other words may stand");
+         "', which other words may follow");
   return device;
 }
 

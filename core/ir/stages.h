@@ -21,28 +21,32 @@ struct StageInfo {
   Hook hook = Hook::no;
 };
 
+// Each hook has the reason for its place. The other stages have theirs in the page (core/compile.cpp), which
+// takes hooks of the graph from here.
+// clang-format off: the columns are read as a table
 inline constexpr StageInfo stage_table[] = {
     {"import", Form::graph},
-    {"pre_grad", Form::graph, Hook::yes},
+    {"pre_grad", Form::graph, Hook::yes},        // the graph as the model has it, before differentiation
     {"decompose_early", Form::graph},
-    {"joint_pre", Form::graph, Hook::yes},
-    {"joint_post", Form::graph, Hook::yes},
-    {"post_grad_pre", Form::graph, Hook::yes},
-    {"post_grad", Form::graph, Hook::yes},
-    {"post_grad_post", Form::graph, Hook::yes},
-    {"place", Form::graph},
+    {"joint_pre", Form::graph, Hook::yes},       // the graph holds both directions, forward and backward
+    {"joint_post", Form::graph, Hook::yes},      // the same graph, after the passes of joint_pre
+    {"post_grad_pre", Form::graph, Hook::yes},   // composite ops are whole: a pattern matches layer_norm
+    {"post_grad", Form::graph, Hook::yes},       // the standard passes: fold, simplify, share
+    {"post_grad_post", Form::graph, Hook::yes},  // patterns over simplified graphs
+    {"claim", Form::graph},
     {"decompose_late", Form::graph},
-    {"pre_lower", Form::graph, Hook::yes},
+    {"pre_lower", Form::graph, Hook::yes},       // decompositions made constants and common subexpressions
     {"lower", Form::graph},
     {"inline", Form::loops},
     {"layout", Form::loops},
-    {"pre_fusion", Form::loops, Hook::yes},
+    {"pre_fusion", Form::loops, Hook::yes},      // passes request and forbid fusions
     {"fuse", Form::loops},
-    {"post_fusion", Form::schedule, Hook::yes},
+    {"post_fusion", Form::schedule, Hook::yes},  // passes see the groups and may split them
     {"schedule", Form::schedule},
     {"emit", Form::schedule},
     {"code", Form::code},
 };
+// clang-format on
 
 namespace detail {
 

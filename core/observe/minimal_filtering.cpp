@@ -11,8 +11,8 @@ namespace {
 using loop::BodyOp;
 using loop::VarKind;
 
-/// A tile in one direction: its taps, the sums that are made of what it reads, and its results.
-struct Tile {
+/// A block in one direction: its taps, the sums that are made of what it reads, and its results.
+struct Block {
   int64_t taps = 0, points = 0;
   int64_t results() const { return points - taps + 1; }
 };
@@ -22,9 +22,9 @@ int64_t root(int64_t square) {
   return side * side == square ? side : 0;
 }
 
-/// The tile that packed weights are for. The packed dim that no logical coordinate depends on numbers the
+/// The block that packed weights are for. The packed dim that no logical coordinate depends on numbers the
 /// products.
-std::optional<Tile> tile_of(const loop::Kernel& kernel, const loop::Buffer& weights) {
+std::optional<Block> block_of(const loop::Kernel& kernel, const loop::Buffer& weights) {
   if (!weights.packing || weights.packing->terms < 2) return std::nullopt;
   const auto& packing = *weights.packing;
   int64_t products = 1;
@@ -34,8 +34,8 @@ std::optional<Tile> tile_of(const loop::Kernel& kernel, const loop::Buffer& weig
       addresses = addresses || kernel.pool.depends_on(coordinate, packing.symbols[d]);
     if (!addresses) products *= packing.dims[d];
   }
-  const Tile tile{root(packing.terms), root(products)};
-  return tile.taps > 0 && tile.points > tile.taps ? std::optional(tile) : std::nullopt;
+  const Block block{root(packing.terms), root(products)};
+  return block.taps > 0 && block.points > block.taps ? std::optional(block) : std::nullopt;
 }
 
 /// The loops over the taps: those that address the coordinates of the weights that a term's number decides.
@@ -50,9 +50,9 @@ std::set<size_t> taps_of(const loop::Kernel& kernel, const loop::Statement& stat
   return taps;
 }
 
-/// The parallel loops that move together with taps: along these the results are divided into tiles.
-std::set<size_t> tiled_loops(const loop::Kernel& kernel, const loop::Statement& statement,
-                             const std::set<size_t>& taps) {
+/// The parallel loops that move together with taps: along these the results are divided into blocks.
+std::set<size_t> blocked_loops(const loop::Kernel& kernel, const loop::Statement& statement,
+                               const std::set<size_t>& taps) {
   std::set<size_t> loops;
   for (const auto& op : statement.ops) {
     if (op.code != FE_OP_LOAD) continue;
@@ -75,29 +75,29 @@ std::optional<double> minimal_filtering_operations(const loop::Kernel& kernel,
   if (statement.kind != FE_STATEMENT_CONTRACT) return std::nullopt;
   for (const auto& op : statement.ops) {
     if (op.code != FE_OP_LOAD) continue;
-    const auto tile = tile_of(kernel, kernel.buffers[op.buffer]);
-    if (!tile) continue;
+    const auto block = block_of(kernel, kernel.buffers[op.buffer]);
+    if (!block) continue;
     const auto taps = taps_of(kernel, statement, op);
-    const auto tiled = tiled_loops(kernel, statement, taps);
-    double tiles = 1, channels = 1, columns = 1;
+    const auto blocked = blocked_loops(kernel, statement, taps);
+    double blocks = 1, channels = 1, columns = 1;
     for (size_t v = 0; v < statement.vars.size(); ++v) {
       const auto& var = statement.vars[v];
       const auto extent = static_cast<double>(var.extent);
       bool of_weights = false;
       for (const auto index : op.index) of_weights = of_weights || kernel.pool.depends_on(index, var.symbol);
-      if (tiled.contains(v))
-        tiles *= std::ceil(extent / static_cast<double>(tile->results()));  // the last one is whole, too
+      if (blocked.contains(v))
+        blocks *= std::ceil(extent / static_cast<double>(block->results()));  // the last one is whole, too
       else if (var.kind == VarKind::parallel)
-        (of_weights ? columns : tiles) *= extent;
+        (of_weights ? columns : blocks) *= extent;
       else if (!taps.contains(v))
         channels *= extent;
     }
-    const auto points = static_cast<double>(tile->points * tile->points);
-    // Tiles of 2 x 2 results of 3 x 3 taps: 32 additions of a channel on the way in, 24 of a column on the
+    const auto points = static_cast<double>(block->points * block->points);
+    // Blocks of 2 x 2 results of 3 x 3 taps: 32 additions of a channel on the way in, 24 of a column on the
     // way out.
-    const bool usual = tile->taps == 3 && tile->results() == 2;
+    const bool usual = block->taps == 3 && block->results() == 2;
     const double in = usual ? 32 : 0, out = usual ? 24 : 0;
-    return tiles * (2 * points * channels * columns + in * channels + out * columns);
+    return blocks * (2 * points * channels * columns + in * channels + out * columns);
   }
   return std::nullopt;
 }

@@ -11,8 +11,8 @@
 namespace ferrite::core::observe {
 
 /// The operations of such a contraction in place of a product and a sum at each of its points: products and
-/// their sums of whole tiles, and the transforms of tiles on the way in and out. None where the statement is
-/// no such convolution.
+/// their sums of whole blocks, and the transforms of blocks on the way in and out. None where the statement
+/// is no such convolution.
 std::optional<double> minimal_filtering_operations(const loop::Kernel& kernel,
                                                    const loop::Statement& statement);
 

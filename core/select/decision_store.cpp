@@ -32,6 +32,7 @@ std::optional<Decision> parse(std::string_view text, std::string_view key, std::
   };
   if (text.size() <= digits || text[digits] != '\n') return refuse("it is cut short");
   const auto body = text.substr(digits + 1);
+  // Before JSON is parsed: a torn or edited file must not decide anything.
   if (hash128(body) != text.substr(0, digits)) return refuse("its contents were changed");
   const auto json = nlohmann::json::parse(body, nullptr, false);
   if (!json.is_object()) return refuse("it is no decision");
@@ -51,6 +52,7 @@ std::optional<Decision> parse(std::string_view text, std::string_view key, std::
   std::string of;
   const auto version = json.find("schema"), covered = json.find("covered");
   if (version == json.end() || *version != schema) return refuse("it is of another version");
+  // A file that was copied to another name would have a valid hash.
   if (!string("key", of) || of != key) return refuse("it is another kernel's");
   if (!string("provider", decision.provider) || !string("candidate", decision.candidate) ||
       !string("usual", decision.usual) || !number("cost", decision.cost) ||
@@ -66,6 +68,7 @@ std::optional<Decision> parse(std::string_view text, std::string_view key, std::
 
 DecisionStore::DecisionStore(std::string folder) : folder_(std::move(folder)) {
   if (folder_.empty()) return;
+  // A folder that others may write could name candidates for this user's kernels.
   const auto why = cache::distrusted(folder_);
   if (why.empty()) return;
   warn(folder_, error(FE_EINVALID, "FE-T41", "decisions are not kept there: {}", why));

@@ -121,14 +121,17 @@ int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 Result<Decisions> Decisions::open(const tune::Options& options, const std::function<Contexts()>& contexts) {
   Decisions decisions;
   decisions.libraries_first_ = options.libraries_first;
+  // A lock decides everything: neither the store nor a measurement may change a replay.
   if (!options.replay.empty()) {
     FE_CHECK(decisions.read_lock(options.replay));
     return decisions;
   }
   std::error_code failed;
+  // Mode `cached` only reads decisions. Without a store it costs nothing.
   const bool stored = !options.folder.empty() && std::filesystem::exists(options.folder, failed);
   if (options.mode == tune::Mode::off || (options.mode == tune::Mode::cached && !stored)) return decisions;
   decisions.store_ = std::make_unique<DecisionStore>(options.folder);
+  // The contexts hash all compilers of all devices: made only if a store uses them.
   if (decisions.store_->is_open()) decisions.contexts_ = contexts();
   return decisions;
 }
@@ -168,6 +171,7 @@ Result<void> Decisions::read_lock(const std::string& path) {
                         .by = "locked"};
       const Decisions::Key key{kind, *entry.string("device"), *entry.string("entry")};
       const auto place = entry.place("entry");
+      // Places are kept: check() names the line of an entry that no kernel took.
       if (const auto [found, added] = locked_.emplace(key, place); !added)
         return core::at(place, error(FE_EINVALID, "FE-M08", "{} is decided twice, at {} too; {}",
                                      std::get<2>(key), found->second, cure));
@@ -178,6 +182,7 @@ Result<void> Decisions::read_lock(const std::string& path) {
 
 std::string Decisions::store_key(const Key& key) const {
   const auto found = contexts_.find(std::get<1>(key));
+  // Without a context two machines, or two builds of a compiler, would share decisions: keep none.
   if (found == contexts_.end() || found->second.empty()) return {};
   return hash128({"decision 0", std::get<0>(key) == DecisionKind::kernel ? "kernel" : "library",
                   found->second, std::get<1>(key), std::get<2>(key)});
@@ -188,6 +193,7 @@ std::optional<Decision> Decisions::find(DecisionKind kind, const std::string& de
   const Key key{kind, device, entry};
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   if (!store_->is_open()) return std::nullopt;
+  // An absent entry is known, too, so that each file is looked for once.
   return known_[key] = store_->find(store_key(key));
 }
 
@@ -199,6 +205,7 @@ void Decisions::set(DecisionKind kind, const std::string& device, const std::str
 }
 
 Result<void> Decisions::check() const {
+  // An entry that is left over means that the model changed: the lock would silently not apply.
   std::map<Key, std::string> unused = locked_;
   for (const auto& taken : taken_) unused.erase({taken.kind, taken.device, taken.entry});
   if (unused.empty()) return {};
@@ -293,6 +300,7 @@ std::map<std::string, std::string> decision_contexts(const runtime::Devices& dev
   std::map<std::string, std::string> result;
   for (const auto& device : devices) {
     std::string all = hash128({device->description, fmt::format("{}", workers)});
+    // A compiler without a key may give other code tomorrow: no measurement of it can be reused.
     bool known = true;
     for (const auto& compiler : device->compilers) {
       known = known && !compiler.target_key.empty();

@@ -7,6 +7,7 @@ bool takes_prologues(const runtime::Devices& devices, Ledger& ledger) {
   bool all = true;
   for (const auto& device : devices)
     for (const auto& generator : device->generators()) {
+      // Fusion comes before placement, so one generator that lacks prologues rules them out for all devices.
       if (generator.slots.features & FE_FLAT_PROLOGUES) continue;
       all = false;
       ledger.add({"fusion",
@@ -25,6 +26,7 @@ schedule::RowPadding row_padding(const runtime::Devices& devices) {
     for (const auto& generator : device->generators())
       if (const auto& target = generator.target; target.row_alignment != 0)
         return {target.row_alignment, target.row_padding_percent, target.row_padding_from};
+    // Only the preferred device that compiles loops is asked: a buffer has one layout on all devices.
     if (!device->generators().empty()) break;
   }
   return {};

@@ -37,6 +37,7 @@ std::string refusal(const runtime::Device& device, const CandidateBlocklist& blo
 
 bool CandidateBlocklist::forgive(const runtime::Compiler& compiler, const Error& failed, Ledger& ledger) {
   if (compiler.plugin->on_error != plugin::OnError::skip) return false;
+  // Reported once, however many kernels it fails for.
   if (!dropped.emplace(&compiler, failed.message()).second) return true;
   ledger.add({"provider", compiler.id, compiler.plugin->id, "dropped", {}, failed.message(), 0});
   log::print("plugins", "provider {} of {} is dropped: {}", compiler.id, compiler.plugin->id,
@@ -48,6 +49,7 @@ schedule::DeviceAssignment assign_devices(const loop::LoopProgram& program, cons
                                           const CandidateBlocklist& blocklist) {
   schedule::DeviceAssignment assignment;
   if (devices.size() == 1) return assignment;
+  // The last device takes the rest: it is one that compiles every kernel.
   const auto last = static_cast<uint32_t>(devices.size() - 1);
   for (const auto& device : devices) assignment.devices.push_back(device->place());
   assignment.of.assign(program.statements.size(), last);
@@ -78,6 +80,7 @@ Placement assign_groups(const schedule::Schedule& schedule, const runtime::Devic
       choice.why = init[g] ? "it reads constants only, and runs once" : "it calls a function of a plugin";
       continue;
     }
+    // Devices are in the order of preference; the first one without a reason against it gets the group.
     const auto group = kernels.make(g);
     const auto subject = schedule::origin_names(first);
     for (uint32_t d = 0; d < last && choice.device == last; ++d) {

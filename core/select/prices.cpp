@@ -14,6 +14,7 @@ Result<std::optional<Price>> Prices::of(const runtime::Device& device, const fer
     if (blocklist_.has_dropped(compiler)) continue;
     std::string declined;
     const auto proposals = select::propose_whole(compiler, kernel, declined);
+    // A provider whose plugin says on_error = skip is dropped; the others still have a price.
     if (!proposals && blocklist_.forgive(compiler, proposals.error(), ledger_)) continue;
     if (!proposals) return proposals.error();
     for (const auto& proposal : *proposals)

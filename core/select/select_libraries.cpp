@@ -76,6 +76,7 @@ class Selector {
     auto group = kernels_of_parts_.make(g);
     schedule::mark_constants(group, constants_);
     FE_TRY(const auto flat, kernel::flatten(group.kernel, subject));
+    // What was refused is known by group, so such a group no longer shares its decision with equal kernels.
     const bool tried = std::ranges::any_of(
         blocklist_.groups, [&](const auto& refused) { return std::get<0>(refused.first) == g; });
     const auto key =
@@ -119,6 +120,7 @@ class Selector {
             {"select", subject, compiler.id, "refused", "unfit", "its code is refused: " + why->second, 0});
         continue;
       }
+      // Flags that a library does not know would make it misread the kernel.
       if (kernel::features_of(group.kernel) & ~compiler.slots.features) {
         ledger_.add({"select", subject, compiler.id, "refused", "declined",
                      "it does not support computed operands of contractions", 0});
@@ -134,6 +136,7 @@ class Selector {
         Offer offer{{&compiler, proposal.covered, proposal.cost, proposal.name}, {}};
         if (auto missing = compiler.coverage.missing(group.kernel, proposal.covered); !missing.empty())
           offer.refused = "it does not take " + missing;
+        // On a CPU each worker has a workspace of its own.
         const int64_t copies = device.host_memory ? memory_.workers : 1;
         workspaces.emplace_back(proposal.workspace_bytes * copies,
                                 memory_.allows(proposal.workspace_bytes * copies, live));
@@ -141,6 +144,7 @@ class Selector {
           offer.refused = fmt::format(
               "it needs {} bytes of workspace for each of {}, but {} of the {} bytes allowed are in use",
               proposal.workspace_bytes, counted(copies, "worker"), live, memory_.bytes(0));
+        // Packing costs once for a constant; for other operands it would run before each launch.
         if (!only_constants(group.kernel, proposal))
           offer.refused = "it requests a layout for an operand that is not constant";
         if (offer.refused.empty() && proposal.covered < group.kernel.statements.size()) {
@@ -181,6 +185,7 @@ class Selector {
                                         counted(group.kernel.statements.size(), "statement")));
     }
     if (!offers.empty()) {
+      // The code generator's kernel has merged statements; libraries see them apart.
       FE_TRY(whole, price(device, kernels_.make(g)));
       for (const auto& offer : offers)
         if (offer.refused.empty() &&
@@ -238,6 +243,7 @@ class Selector {
     return prices_.of(device, group.kernel);
   }
   Result<std::optional<Price>> price_of_rest(const runtime::Device& device, size_t g, size_t covered) {
+    // The rest would be a kernel of its own: price it as it would be, split and merged again.
     Schedule trial = parts_;
     schedule::split_group(trial, g, covered);
     std::vector<bool> apart(trial.groups.size(), true);

@@ -15,7 +15,7 @@ LEFT, BOX, GAP, TOP, TALL = 13, 104, 46, 56, 66
 BELOW = 166
 # Title, what it is, class; and the name of the step that leads to the next one.
 FORMS = [
-    ("Model", ["ONNX file", "or graph text"], "file frame", "import"),
+    ("Model", ["PyTorch, ONNX", "or graph text"], "file frame", "import"),
     ("Graph", ["operations", "on tensors"], "core core-edge", "lower"),
     ("Loop program", ["loops over", "buffers"], "core core-edge", "fuse"),
     ("Schedule", ["groups of", "fused loops"], "core core-edge", "select"),
@@ -24,7 +24,7 @@ FORMS = [
 ]
 # Where plugins take part: left edge and width of the box, its title and lines, and where its arrow ends: at a step or a form.
 PLUGINS = [
-    (80, 120, "Importers", ["ONNX, graph text"], "step"),
+    (80, 120, "Importers", ["PyTorch, ONNX,", "graph text"], "step"),
     (206, 168, "Operators, passes, rules", ["types, decompositions,", "lowerings; rewrites"], "step"),
     (380, 150, "Policies, cost models", ["which loops to fuse,", "which kernel to take"], "step"),
     (536, 196, "Code generators, libraries", ["LLVM: CPU, CUDA, HIP, SPIR-V", "oneDNN, cuBLASLt, cuDNN"], "form"),

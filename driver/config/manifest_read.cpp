@@ -93,7 +93,9 @@ Result<void> Reader::read_text(std::string_view text, const std::string& path, s
   FE_TRY(auto document, parse_toml(text, path));
   TomlTable manifest(document, path, "");
   FE_CHECK(manifest.check(manifest_keys()));
+  // The base first: what this file says then replaces what the base says.
   FE_CHECK(read_extended(manifest, path, depth));
+  // Set after the base was read, which may itself be the default manifest.
   in_default_ = is_default_manifest(path);
   auto& pipeline = content_.pipeline;
   pipeline.manifests.insert(pipeline.manifests.begin(), path);
@@ -111,11 +113,13 @@ Result<void> Reader::read_text(std::string_view text, const std::string& path, s
 
 Result<void> Reader::read_extended(const TomlTable& manifest, const std::string& path, size_t depth) {
   const bool is_default = is_default_manifest(path);
+  // The default manifest would otherwise extend itself.
   const auto extends = manifest.string("extends").value_or(is_default ? "none" : "default");
   if (extends == "none") return {};
   const auto base = extends == "default"
                         ? files_.default_manifest
                         : (fs::path(absolute_path(path)).parent_path() / extends).lexically_normal().string();
+  // A bound instead of a search for circles: links and .. give one file many paths.
   if (depth >= deepest_extends)
     return at(manifest.place("extends"),
               error(FE_EINVALID, "FE-M15",
@@ -142,6 +146,7 @@ Result<void> Reader::read_part(const TomlTable& part, const std::string& folder)
 Result<void> Reader::read_enabled(const TomlTable& part) {
   auto& all = content_.enabled;
   std::map<std::string, std::string, std::less<>> enabled;  // with the place
+  // Manifests disable what their base enables, so `disable` is applied before `enable`.
   for (const auto& plugin : all) enabled.emplace(plugin.id, plugin.why);
   std::vector<std::string> places;
   const auto disable = part.strings("disable", &places);
@@ -161,6 +166,8 @@ Result<void> Reader::read_enabled(const TomlTable& part) {
     content_.settings.erase(disable[k]);  // earlier settings belong to no plugin any more
   }
   if (!disable.empty()) {
+    // Earlier settings may be for passes of the disabled plugin; the names are unknown until plugins are
+    // loaded.
     for (auto& pass : content_.pipeline.passes) pass.may_be_gone = true;
     for (auto& rule : content_.pipeline.rules) rule.may_be_gone = true;
   }
@@ -197,6 +204,7 @@ Result<void> Reader::read_search(const TomlTable& part, const std::string& folde
     folders.push_back(std::move(searched));
   }
   auto& all = content_.pipeline.search;
+  // Folders of an extending manifest are searched first, so that it can replace a plugin.
   all.insert(all.begin(), folders.begin(), folders.end());
   return {};
 }
@@ -209,6 +217,7 @@ Result<void> Reader::read_plugins(const TomlTable& part, const std::string& fold
     if (auto library = table.string("library")) {
       settings.library_where = table.place("library");
       settings.library = *library;
+      // A relative path must not leave the manifest's folder: a manifest may come from elsewhere.
       if (!fs::path(*library).is_absolute()) {
         auto inside = path_within(folder, *library);
         if (!inside) return at(settings.library_where, std::move(inside.error()));
@@ -310,6 +319,7 @@ Result<ManifestContent> Reader::finish() {
                                      : fmt::format("the profiles are {}", fmt::join(profiles, ", ")),
                     did_you_mean(profile_, name_views(profiles))));
   }
+  // Checked at the end, because a base or a profile may say which process the limits are for.
   for (const auto& [id, settings] : content_.settings)
     if (!settings.process_where.empty() && !settings.isolation)
       return at(

@@ -8,7 +8,7 @@ namespace ferrite::from_onnx {
 namespace {
 
 /// The names of the model's inputs that a value depends on, each in quotes.
-std::string inputs_behind(const Value& value) {
+std::string inputs_of(const Value& value) {
   std::set<fe_value> seen;
   std::set<std::string> names;
   std::vector<Value> open{value};
@@ -79,7 +79,7 @@ std::optional<Value> Context::known(const Value& value) const {
 Value Context::constant(size_t k) const {
   const Value value = operand(k);
   if (auto constant = known(value)) return *constant;
-  std::string source = inputs_behind(value);
+  std::string source = inputs_of(value);
   throw Failure(FE_EUNSUPPORTED, "FE-I22",
                 detail::concatenate(
                     where_, ": ", input_text(signature, k), " '", node.input(static_cast<int>(k)),

@@ -8,7 +8,7 @@
 
 #include "ferrite/graph.hpp"
 #include "ferrite/import.hpp"
-#include "program.h"
+#include "format/program.h"
 
 namespace ferrite::from_torch {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ferrite/graph.hpp"
-#include "program.h"
+#include "format/program.h"
 #include "registry.h"
 
 namespace ferrite::from_torch {

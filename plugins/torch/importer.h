@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ferrite/provider.hpp"
-#include "program.h"
+#include "format/program.h"
 
 namespace ferrite::from_torch {
 

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ferrite_add_plugin(NAME [SOURCES file... [LIBRARIES target...]] [DESCRIPTOR file [RULES file...]] [INSTALL [COMPONENT name]])
-#   builds a plugin: a module that exports the one entry symbol and nothing else, against Ferrite::sdk alone. A plugin of
-#   rules alone has no SOURCES: its files are put in their place, and no compiler is needed.
-#   DESCRIPTOR  <id>.plugin.toml, put beside the library with the rule files that it names. A rule file lies there as <id>.<file>, and the
-#               descriptor there says so: plugins that share a folder do not overwrite each other's rules.
+# ferrite_add_plugin(NAME [SOURCES file... [LIBRARIES target...]] [DESCRIPTOR file [RULES file...]]
+#                    [INSTALL [COMPONENT name]])
+#   builds a plugin: a module that exports the one entry symbol and nothing else, against Ferrite::sdk alone.
+#   A plugin of rules alone has no SOURCES: its files are put in their place, and no compiler is needed.
+#   DESCRIPTOR  <id>.plugin.toml, put beside the library with the rule files that it names. A rule file lies
+#               there as <id>.<file>, and the descriptor there says so: plugins that share a folder do not
+#               overwrite each other's rules.
 #   INSTALL     installs all of them where Ferrite looks for plugins: lib/ferrite/plugins below the prefix
 #   COMPONENT   the component of the installation that they belong to; without it CMake's own default
 #   FERRITE_PLUGIN_DIRECTORY, where it is set, is the folder that the plugin is built into.
 #
 # ferrite_add_test(NAME OUTPUT regex COMMAND word...)
-#   a test that runs the program `ferrite` with these words, in the folder that the build's plugins lie in. It passes where
-#   what is printed matches the regular expression and holds no error. Caches and measured numbers are the build tree's own.
+#   a test that runs the program `ferrite` with these words, in the folder that the build's plugins lie in. It
+#   passes where what is printed matches the regular expression and holds no error. Caches and measured
+#   numbers are the build tree's own.
 if(CMAKE_SIZEOF_VOID_P)
   include(GNUInstallDirs)
 elseif(NOT DEFINED CMAKE_INSTALL_LIBDIR)
@@ -44,7 +47,8 @@ function(ferrite_add_plugin name)
       get_filename_component(file_name ${file} NAME)
       string(FIND "${text}" "\"${file_name}\"" found)
       if(found EQUAL -1)
-        message(FATAL_ERROR "ferrite_add_plugin(${name}): ${arg_DESCRIPTOR} does not name \"${file_name}\" in 'rules'")
+        message(FATAL_ERROR
+          "ferrite_add_plugin(${name}): ${arg_DESCRIPTOR} does not name \"${file_name}\" in 'rules'")
       endif()
       string(REPLACE "\"${file_name}\"" "\"${id}.${file_name}\"" text "${text}")
       configure_file(${file} ${directory}/${id}.${file_name} COPYONLY)
@@ -87,7 +91,8 @@ function(ferrite_add_plugin name)
     target_link_options(${name} PRIVATE -Wl,-z,defs)
   endif()
   if(arg_INSTALL)
-    if(COMMAND ferrite_install) # Ferrite's own build looks whether all of a component is built before it copies anything
+    # Ferrite's own build looks whether all of a component is built before it copies anything.
+    if(COMMAND ferrite_install)
       ferrite_install(${arg_COMPONENT} ${name} LIBRARY DESTINATION ${destination})
     else()
       install(TARGETS ${name} LIBRARY DESTINATION ${destination} ${component})
@@ -98,7 +103,8 @@ endfunction()
 function(ferrite_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT" "COMMAND")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_OUTPUT OR NOT arg_COMMAND)
-    message(FATAL_ERROR "ferrite_add_test(${name}): it takes OUTPUT regex and COMMAND word..., not '${arg_UNPARSED_ARGUMENTS}'")
+    message(FATAL_ERROR
+      "ferrite_add_test(${name}): it takes OUTPUT regex and COMMAND word..., not '${arg_UNPARSED_ARGUMENTS}'")
   endif()
   set(directory ${CMAKE_CURRENT_BINARY_DIR})
   if(FERRITE_PLUGIN_DIRECTORY)
@@ -109,6 +115,6 @@ function(ferrite_add_test name)
   set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_OUTPUT}"
     FAIL_REGULAR_EXPRESSION "ferrite: FE-" TIMEOUT 300
     ENVIRONMENT "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache"
-    ENVIRONMENT_MODIFICATION "FERRITE_CACHE=unset:;FERRITE_LOG=unset:;FERRITE_METRICS=unset:;FERRITE_METRICS_DIR=unset:;\
-FERRITE_PLUGIN_PATH=unset:;FERRITE_WATCHDOG=unset:")
+    ENVIRONMENT_MODIFICATION "FERRITE_CACHE=unset:;FERRITE_LOG=unset:;FERRITE_METRICS=unset:;\
+FERRITE_METRICS_DIR=unset:;FERRITE_PLUGIN_PATH=unset:;FERRITE_WATCHDOG=unset:")
 endfunction()

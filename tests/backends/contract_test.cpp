@@ -408,7 +408,7 @@ TEST(Contract, Bf16ConvolutionsOfWholeTiles) {
 }
 
 /// Uses the same error bound as other convolutions.
-void check_tiles(Conv shape, int64_t l2_bytes) {
+void check_winograd(Conv shape, int64_t l2_bytes) {
   shape.channels_last = true;
   const Case one(conv(shape));
   for (const char* level : {"native", "avx2", "sse"}) {
@@ -421,7 +421,7 @@ void check_tiles(Conv shape, int64_t l2_bytes) {
   }
 }
 
-TEST(Contract, ConvolutionsByTiles) {
+TEST(Contract, WinogradConvolutions) {
   const Conv shapes[] = {
       {.channels = 32, .filters = 48, .height = 16, .width = 12},
       {.channels = 20, .filters = 19, .height = 9, .width = 11},
@@ -435,15 +435,15 @@ TEST(Contract, ConvolutionsByTiles) {
       {.channels = 8, .filters = 16, .height = 2, .width = 3},
   };
   for (const auto& shape : shapes) {
-    check_tiles(shape, 1 << 20);
+    check_winograd(shape, 1 << 20);
     if (HasFatalFailure()) return;
   }
   // One line of Winograd blocks exceeds the cache.
-  check_tiles({.channels = 16, .filters = 16, .height = 6, .width = 90}, 160 << 10);
+  check_winograd({.channels = 16, .filters = 16, .height = 6, .width = 90}, 160 << 10);
 }
 
 /// NaN and infinity reach everything that they reach without Winograd blocks, and at most one position more.
-TEST(Contract, TilesSpreadWhatIsNotFinite) {
+TEST(Contract, WinogradBlocksSpreadInfinitiesAndNan) {
   constexpr int64_t height = 12, width = 10, channels = 16, filters = 24;
   const auto shape =
       Conv{.channels = channels, .filters = filters, .height = height, .width = width, .channels_last = true};
@@ -460,17 +460,17 @@ TEST(Contract, TilesSpreadWhatIsNotFinite) {
     }
 }
 
-TEST(Contract, WhatNoTilesAreForHasNone) {
+TEST(Contract, UnsuitableConvolutionsHaveNoWinogradBlocks) {
   const Conv usual{.channels = 32, .filters = 32, .height = 14, .width = 14, .channels_last = true};
-  const auto has_tiles = [](const Conv& shape) {
+  const auto has_winograd = [](const Conv& shape) {
     const auto options = emitter::gemm_options(host_target("native"), conv(shape).kernel, true);
     return !options.empty() && options.back().config.winograd;
   };
-  EXPECT_TRUE(has_tiles(usual));
+  EXPECT_TRUE(has_winograd(usual));
   const auto other = [&](auto&& change) {
     auto shape = usual;
     change(shape);
-    return has_tiles(shape);
+    return has_winograd(shape);
   };
   EXPECT_FALSE(other([](Conv& shape) { shape.stride = 2; }));
   EXPECT_FALSE(other([](Conv& shape) { shape.dilation = 2; }));
@@ -483,7 +483,7 @@ TEST(Contract, WhatNoTilesAreForHasNone) {
 }
 
 /// Many channels amortise the input and output transforms; few do not.
-TEST(Contract, TilesPayWithManyChannels) {
+TEST(Contract, WinogradPaysWithManyChannels) {
   const auto time = [](int64_t channels) {
     const Conv shape{
         .channels = channels, .filters = channels, .height = 28, .width = 28, .channels_last = true};

@@ -45,7 +45,7 @@ std::vector<std::string> with_caches(const std::string& caches) {
   return descriptions;
 }
 
-TEST(Map, TilesOfTransposedReads) {
+TEST(Map, BlocksOfTransposedReads) {
   for (auto dtype : {f32, f64, bf16, f16, i8, boolean})
     for (auto [m, n] : {std::pair<int64_t, int64_t>(16, 16), {17, 200}, {200, 17}, {130, 70}, {200, 260}}) {
       SCOPED_TRACE(detail::concatenate(name_of(dtype), " ", m, "x", n));
@@ -59,12 +59,12 @@ TEST(Map, TilesOfTransposedReads) {
       if (HasFatalFailure()) return;
       if (m < 64 || n < 64) continue;
       const auto text = compile(b.kernel, this_machine()).text;
-      EXPECT_NE(text.find("tile.square"), std::string::npos);
+      EXPECT_NE(text.find("block.square"), std::string::npos);
       EXPECT_EQ(text.find("masked.gather"), std::string::npos);
     }
 }
 
-TEST(Map, TilesInManyTasks) {
+TEST(Map, BlocksInManyTasks) {
   Builder b;
   auto x = b.input(f32, {500, 700}), out = b.output(f32, {700, 500});
   auto i = b.begin(FE_STATEMENT_MAP, {700, 500});

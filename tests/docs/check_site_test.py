@@ -67,6 +67,23 @@ class Site(unittest.TestCase):
         )
         self.assertTrue(list(check_site.api_faults(PAGE, "")))
 
+    def test_navigation(self):
+        config = Path(__file__).resolve().parents[2] / "docs/site/mkdocs.yml"
+        settings = config.read_text(encoding="utf-8").split("\nnav:\n")[0]
+        for pages, lacks in ((("index.md", "other.md"), False), (("index.md",), True)):
+            with self.subTest(pages), tempfile.TemporaryDirectory() as folder:
+                root = Path(folder)
+                (root / "docs/site").mkdir(parents=True)
+                for page in ("index.md", "other.md"):
+                    (root / "docs" / page).write_text("# A page\n", encoding="utf-8")
+                navigation = "".join(f"  - {page}\n" for page in pages)
+                (root / "docs/site/mkdocs.yml").write_text(
+                    f"{settings}\nnav:\n{navigation}", encoding="utf-8"
+                )
+                faults = check_site.build(root, root / "built")
+                self.assertEqual(any("other.md" in fault for fault in faults), lacks, faults)
+                self.assertEqual(bool(faults), lacks, faults)
+
 
 if __name__ == "__main__":
     unittest.main()

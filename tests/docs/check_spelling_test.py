@@ -13,13 +13,16 @@ import check_spelling
 
 
 class Spelling(unittest.TestCase):
-    def faults(self, page: str, words: str = "softmax\n") -> list[str]:
+    def faults(self, page: str, words: str = "softmax\n", other: str | None = None) -> list[str]:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "docs/site").mkdir(parents=True)
             (root / "README.md").write_text("The softmax of a row.\n", encoding="utf-8")
             (root / "docs/page.md").write_text(page, encoding="utf-8")
             (root / "docs/site/words.txt").write_text(words, encoding="utf-8")
+            if other:
+                (root / other).parent.mkdir(parents=True)
+                (root / other).write_text("The kernel recieves.\n", encoding="utf-8")
             output, arguments = io.StringIO(), sys.argv
             sys.argv = ["check_spelling.py", "--root", folder]
             try:
@@ -46,6 +49,11 @@ class Spelling(unittest.TestCase):
         self.assertTrue(found[0].startswith("docs/page.md:2: 'recieves'"))
         self.assertTrue(found[1].startswith("docs/page.md:2: 'bufer'"))
         self.assertEqual(len(self.faults("A color and a [misspeling](page.md#misspeling).\n")), 2)
+
+    def test_pages_that_are_installed(self):
+        for page in ("sdk/templates/op/README.md", "sdk/examples/README.md", "tests/museum/README.md"):
+            with self.subTest(page):
+                self.assertEqual(len(self.faults("A page.\n", other=page)), 1)
 
     def test_lines_after_code(self):
         self.assertTrue(

@@ -82,7 +82,8 @@ class TopK(OpsTest):
             self.assertRefused(self.call("run", "m.onnx"), "FE-G75", "'most'.*" + pattern, BAD_INPUT)
         inputs = [("x", TensorProto.FLOAT, (3, 4)), ("k", TensorProto.INT64, (1,))]
         self.save([helper.make_node("TopK", ["x", "k"], ["v", "i"], name="most")], inputs, [("v", TensorProto.FLOAT, None)], 11)
-        self.assertRefused(self.call("run", "m.onnx"), "FE-I22", r"node 'most'.*input 1 \(K\) 'k' must be known when the model is imported, and is the model's input 'k'", UNSUPPORTED)
+        self.assertRefused(self.call("run", "m.onnx"), "FE-I22",
+                           r"node 'most'.*input 1 \(K\) 'k' must be known when the model is imported, and is the model's input 'k'", UNSUPPORTED)
 
 
 class Random(OpsTest):

@@ -416,8 +416,8 @@ class RecogniserTest(ProgramTest):
         self.check([q, k, v, "%m: f32[6,5,7]"], [*start, "%d = mul(%s, %c)", "%u = add(%d, %m)", "%p = softmax(%u)", "%r = matmul(%p, %v)"],
                    expected, "attention")  # fmt: skip
         # tf2onnx 1.17 of einsum: one batch dim in the products, two in the softmax.
-        between = ["%s4 = reshape(%s) {shape = [2, 3, 5, 7]}", "%d = mul(%s4, %c)", "%u = add(%d, %m)", "%p = softmax(%u)", "%w = reshape(%p) {shape = [6, 5, 7]}",
-                   "%r = matmul(%w, %v)"]  # fmt: skip
+        between = ["%s4 = reshape(%s) {shape = [2, 3, 5, 7]}", "%d = mul(%s4, %c)", "%u = add(%d, %m)", "%p = softmax(%u)",
+                   "%w = reshape(%p) {shape = [6, 5, 7]}", "%r = matmul(%w, %v)"]  # fmt: skip
         self.check([q, k, v, "%m: f32[2,1,5,7]"], [*start, *between],
                    lambda q, k, v, m: expected(q, k, v, m.repeat(3, 1).reshape(6, 5, 7)), "attention")  # fmt: skip
         # The same numbers in another order are no batches.
@@ -429,8 +429,8 @@ class RecogniserTest(ProgramTest):
 
         self.check([q, k, v], [*start, *crossed], other, "attention", 0)
         # Keras' einsum has keys by queries, and turns the weights around.
-        turned = ["%c = literal f32[] {0.25}", "%t = transpose(%q) {perm = [0, 1, 3, 2]}", "%s = matmul(%k, %t)", "%d = mul(%s, %c)", "%p = softmax(%d) {axis = 2}",
-                  "%w = transpose(%p) {perm = [0, 1, 3, 2]}", "%r = matmul(%w, %v)"]  # fmt: skip
+        turned = ["%c = literal f32[] {0.25}", "%t = transpose(%q) {perm = [0, 1, 3, 2]}", "%s = matmul(%k, %t)", "%d = mul(%s, %c)",
+                  "%p = softmax(%d) {axis = 2}", "%w = transpose(%p) {perm = [0, 1, 3, 2]}", "%r = matmul(%w, %v)"]  # fmt: skip
         self.check(["%q: f32[2,3,5,8]", "%k: f32[2,3,7,8]", "%v: f32[2,3,7,6]"], turned, expected, "attention")
 
     def test_rotary_embedding_of_other_forms(self):

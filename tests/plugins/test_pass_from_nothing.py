@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A fusion pass from nothing, as docs/add-a-pass.md tells it: `ferrite plugin new`, at most 5 lines of rule text or 30 of C++
 written by hand, and the matches counted on a real model. From an installed Ferrite that is to take less than 5 minutes; the
-time limit of this test is one. The rule and the pass fuse the same, so they must find the same. Usage: test_pass_from_nothing.py --prefix DIRECTORY [--models DIRECTORY]
+time limit of this test is one. The rule and the pass fuse the same, so they must find the same.
+
+Usage: test_pass_from_nothing.py --prefix DIRECTORY [--models DIRECTORY]
 """
 
 import argparse

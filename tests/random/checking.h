@@ -15,9 +15,9 @@ using Bytes = std::vector<std::byte>;
 
 std::vector<Bytes> inputs_of(const GeneratedGraph& graph, uint64_t seed);
 
-/// What tells the parent how far a child is: a letter for each variant that is begun, a mark for the schedule
-/// with all features, a letter for each feature without which one is made, a mark behind it where that is
-/// another one, a verdict behind all.
+/// The marks by which a child process tells its parent how far it is: a letter at the start of each variant,
+/// `whole_schedule` for the schedule with all features, a letter for each schedule that lacks one feature,
+/// followed by `another_schedule` if it differs from the whole one, and the verdict at the end.
 constexpr char first_variant = 'a', whole_schedule = '=', first_feature = 'A', another_schedule = '*',
                verdict_right = '+', verdict_wrong = '-';
 static_assert(feature_count <= 26);

@@ -483,7 +483,7 @@ void Generator::transposed_convolution() {
   const size_t result = w_.values.size();
   emit(r, fmt::format("conv_transpose({}, {}) {{strides = [{}]}}", w_.use(*k), w_.use(b),
                       fmt::join(strides, ", ")));
-  // A map behind it, which is to have its loops.
+  // A map after it, which should share its loops.
   if (w_.values.size() > result) prepared(result);
 }
 

@@ -10,7 +10,8 @@ Prints one line a violation, `file:line: what and why`, then the lines of each b
              another one, but for those that backends share, and none of a plugin
   layers     includes point down: base (core/support), runtime, core, driver, tools; and in the shared emitter: target,
              analysis and ir, nest and gemm, cpu and gpu, provider, where cpu and gpu do not include each other; and no folders
-             of these, of backends/ and of sdk/ include each other in a circle
+             of these, of backends/, sdk/, plugins/, passes/ and python/ include each other in a circle
+  columns    a line of C, C++, CMake or shell has at most 110 columns, one of Python 160, but for raw strings and tables of C++
   size       no folder has more than 25 files of code, and no file more than 600 lines without a reason
   ops        no string literal in core/, runtime/ or driver/ equals the name of an op that plugins/std registers, apart from the keywords
              of the text forms in the files that read and write them, and the names of the scheduler's features
@@ -27,7 +28,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 CPP_SUFFIXES = {".c", ".cpp", ".h", ".hpp", ".def"}
 LICENSED_SUFFIXES = CPP_SUFFIXES | {".py", ".cmake", ".sh"}
@@ -177,23 +178,27 @@ def layer_rule(tree: Tree) -> Iterator[Violation]:
 # The folders of the shared emitter, from the bottom up. Its public headers, under include/, declare parts of every layer.
 EMITTER = "backends/llvm/"
 EMITTER_LAYERS = {"target": 0, "analysis": 1, "ir": 1, "nest": 2, "gemm": 2, "cpu": 3, "gpu": 3, "provider": 4}
+# What builds on the headers of sdk/.
+OUTER = ("backends/", "sdk/", "plugins/", "passes/", "python/")
 # Folders that count as part of another one. plugin.hpp, the header that plugins include, gathers the headers of detail/, and these
 # build on the other public headers beside it. No public path may change, so here files, not folders, form no circle.
 UNITS = {"sdk/include/ferrite/detail": "sdk/include/ferrite"}
 
 
-def sdk_layer_rule(tree: Tree) -> Iterator[Violation]:
-    """The layers of the shared emitter, and the circles of backends/ and sdk/."""
-    public = {name.split("/include/", 1)[1]: name for name, _ in tree.under(("backends/", "sdk/"), CPP_SUFFIXES) if "/include/" in name}
+def outer_layer_rule(tree: Tree) -> Iterator[Violation]:
+    """The layers of the shared emitter, and the circles of everything that builds on sdk/."""
+    outer = list(tree.under(OUTER, CPP_SUFFIXES))
+    public = {name.split("/include/", 1)[1]: name for name, _ in outer if "/include/" in name}
     reached: dict[str, dict[str, tuple[str, int]]] = {}
     inside: dict[str, dict[str, tuple[str, int]]] = {}  # by file of a unit: the files that it includes, and where
-    for name, text in tree.under(("backends/", "sdk/"), CPP_SUFFIXES):
+    for name, text in outer:
         for number, line in enumerate(text.splitlines(), 1):
             match = INCLUDE.match(line)
             if not match:
                 continue
-            beside = posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1]))
-            header = next((path for path in (beside, match[1], public.get(match[1])) if path in tree.texts), None)
+            # Beside the file, or from a folder above it: a plugin includes its headers from its own folder or from plugins/.
+            above = [posixpath.normpath(posixpath.join(folder, match[1])) for folder in map(str, PurePosixPath(name).parents)]
+            header = next((path for path in (*above, public.get(match[1])) if path in tree.texts), None)
             if header is None:
                 continue
             own, other = (emitter_folder(path) for path in (name, header))
@@ -238,17 +243,56 @@ def circles(reached: dict[str, dict[str, tuple[str, int]]], of: str = "folders")
 LIBRARY_LAYERS = {"ferrite_base": 0, "ferrite_running": 1, "ferrite_capi": 1, "libferrite_runtime": 1, "ferrite_core": 2,
                   "ferrite_driver": 3, "libferrite": 3, "ferrite_tools": 4, "ferrite_cli": 4}  # fmt: skip
 LINKS = re.compile(r"\b(?:target_link_libraries|ferrite_embedding_library)\(\s*(\w+)([^)]*)\)")
+ALIAS = re.compile(r"\badd_library\(\s*([\w:]+)\s+ALIAS\s+(\w+)\s*\)")
+# The function names an alias: ferrite_embedding_library(libferrite ferrite ...) that of Ferrite::ferrite.
+EMBEDDING = re.compile(r"\bferrite_embedding_library\(\s*(\w+)\s+(\w+)")
 
 
 def link_rule(tree: Tree) -> Iterator[Violation]:
-    for name, text in tree.under(COMPILER):
-        if Path(name).name != "CMakeLists.txt":
-            continue
+    builds = [(name, text) for name, text in tree.under(COMPILER) if Path(name).name == "CMakeLists.txt"]
+    aliases = {alias: library for _, text in builds for alias, library in ALIAS.findall(text)}
+    aliases |= {f"Ferrite::{alias}": library for _, text in builds for library, alias in EMBEDDING.findall(text)}
+    for name, text in builds:
         for match in LINKS.finditer(text):
             own = LIBRARY_LAYERS.get(match[1])
-            for library in re.findall(r"\w+", match[2]):
+            for library in (aliases.get(word, word) for word in re.findall(r"[\w:]+", match[2])):
                 if own is not None and LIBRARY_LAYERS.get(library, -1) > own:
                     yield name, line_of(text, match.start()), f"{match[1]} links {library}, which lies above it"
+
+
+MOST_COLUMNS, MOST_COLUMNS_OF_PYTHON = 110, 160
+UNFORMATTED = re.compile(r"^ *// clang-format off.*?^ *// clang-format on", re.DOTALL | re.MULTILINE)
+# Generated, with an operator a line.
+WIDE = {"plugins/onnx/format/schemas.def"}
+
+
+def most_columns(name: str, text: str) -> int | None:
+    """The columns of a line of code; None for other texts."""
+    path = Path(name)
+    if path.suffix == ".py":
+        return MOST_COLUMNS_OF_PYTHON
+    is_cmake = path.name == "CMakeLists.txt" or path.name.endswith((".cmake", ".cmake.in"))
+    is_shell = re.match(r"#!.*\b(?:ba)?sh$", text.split("\n", 1)[0]) is not None
+    return MOST_COLUMNS if path.suffix in CPP_SUFFIXES or is_cmake or is_shell else None
+
+
+def free_lines(text: str) -> set[int]:
+    """The lines of C++ that nobody can wrap, or that are read as a table: raw strings, and what clang-format leaves alone."""
+    spans = [match.span() for match in CPP_TOKEN.finditer(text) if match[0].startswith("R")]
+    spans += [match.span() for match in UNFORMATTED.finditer(text)]
+    return {line for begin, end in spans for line in range(line_of(text, begin), line_of(text, end) + 1)}
+
+
+def column_rule(tree: Tree) -> Iterator[Violation]:
+    for name, text in tree.texts.items():
+        most = most_columns(name, text)
+        if most is None or name in WIDE:
+            continue
+        long = [number for number, line in enumerate(text.splitlines(), 1) if len(line) > most]
+        free = free_lines(text) if long and Path(name).suffix in CPP_SUFFIXES else set()
+        for number in long:
+            if number not in free:
+                yield name, number, f"the line has more than {most} columns: wrap it"
 
 
 MOST_FILES, MOST_LINES = 25, 600
@@ -384,7 +428,7 @@ def text_rules(tree: Tree) -> Iterator[Violation]:
                     yield name, number, f"'{host}' is not among the public hosts that the text may refer to"
 
 
-RULES = (include_rules, layer_rule, sdk_layer_rule, link_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
+RULES = (include_rules, layer_rule, outer_layer_rule, link_rule, column_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
 
 
 def violations(tree: Tree) -> list[Violation]:

@@ -72,6 +72,17 @@ class CheckRules(unittest.TestCase):
                   for a, b in (("loop.hpp", "analysis/check.hpp"), ("analysis/check.hpp", "loop.hpp"))}  # fmt: skip
         self.expect_one(public, "sdk/include/ferrite/analysis/check.hpp:3", "circle of folders: sdk/include/ferrite")
 
+    def test_plugins_form_no_circle(self):
+        for room in ("plugins/one", "passes", "python/bridge"):
+            with self.subTest(room):
+                ring = {f"{room}/importer.h": LICENCE + '#pragma once\n#include "format/archive.h"\n',
+                        f"{room}/program.h": LICENCE + "#pragma once\n",
+                        f"{room}/format/archive.h": LICENCE + '#pragma once\n#include "program.h"\n'}  # fmt: skip
+                self.expect_one(ring, f"{room}/format/archive.h:3", f"circle of folders: {room} -> {room}/format -> {room}")
+        apart = {"plugins/one/a.h": LICENCE + '#pragma once\n#include "two/a.h"\n',
+                 "plugins/two/a.h": LICENCE + '#pragma once\n#include "one/a.h"\n'}  # fmt: skip
+        self.expect_one(apart, "plugins/two/a.h:3", "circle of folders: plugins/one -> plugins/two")
+
     def test_details_are_one_unit_with_their_public_headers(self):
         unit = {f"sdk/include/ferrite/{a}": LICENCE + "#pragma once\n" + "".join(f'#include "ferrite/{b}"\n' for b in others)
                 for a, others in (("plugin.hpp", ["detail/build.hpp"]), ("detail/build.hpp", ["op.hpp"]), ("op.hpp", []))}  # fmt: skip
@@ -100,6 +111,25 @@ class CheckRules(unittest.TestCase):
         above = licence + "target_link_libraries(ferrite_running PUBLIC ferrite_base PRIVATE ferrite_core)\n"
         self.assertEqual(self.messages({"core/CMakeLists.txt": below}), [])
         self.expect_one({"runtime/CMakeLists.txt": above}, "runtime/CMakeLists.txt:2", "links ferrite_core")
+        by_alias = licence + "target_link_libraries(ferrite_running PUBLIC Ferrite::ferrite)\n"
+        for aliases in ("add_library(Ferrite::ferrite ALIAS libferrite)", "ferrite_embedding_library(libferrite ferrite ferrite_driver)"):
+            with self.subTest(aliases):
+                files = {"runtime/CMakeLists.txt": by_alias, "driver/CMakeLists.txt": licence + aliases + "\n"}
+                self.expect_one(files, "runtime/CMakeLists.txt:2", "links libferrite, which lies above it")
+
+    def test_lines_have_few_columns(self):
+        long, hash_licence = "x" * 111, "# " + LICENCE[3:]
+        for name, head in (("core/a.cpp", LICENCE), ("sdk/a.cmake", hash_licence), ("tools/CMakeLists.txt", hash_licence),
+                           ("dev", "#!/usr/bin/env bash\n" + hash_licence), ("tests/a.sh", "#!/bin/sh\n" + hash_licence)):
+            with self.subTest(name):
+                self.expect_one({name: f"{head}# {long}\n"}, f"{name}:{head.count(chr(10)) + 1}", "more than 110 columns")
+                self.assertEqual(self.messages({name: f"{head}# {long[:108]}\n"}), [])
+        self.expect_one({"tests/a.py": f"{hash_licence}# {'x' * 160}\n"}, "tests/a.py:2", "more than 160 columns")
+        self.assertEqual(self.messages({"tests/a.py": f"{hash_licence}# {'x' * 150}\n", "docs/a.md": long * 2}), [])
+        raw = f'{LICENCE}auto a = R"(\n{long})";\n'
+        table = f"{LICENCE}// clang-format off: a table\n{long}\n// clang-format on\n"
+        self.assertEqual(self.messages({"core/a.cpp": raw, "core/b.cpp": table}), [])
+        self.expect_one({"core/a.cpp": raw + long + "\n"}, "core/a.cpp:4", "more than 110 columns")
 
     def test_folders_and_files_are_small(self):
         self.expect_one({f"core/a{k}.cpp": LICENCE for k in range(check_rules.MOST_FILES + 1)}, "core:1", "files of code")

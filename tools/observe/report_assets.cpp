@@ -23,10 +23,10 @@ p{margin:.25rem 0 .75rem;max-width:60rem;color:var(--soft)}
 p b{color:var(--text)}
 nav{margin:.75rem 0;display:flex;flex-wrap:wrap;gap:.25rem 1rem}
 a{color:var(--accent)}
-.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:.75rem;margin:1rem 0}
-.tile{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:.6rem .8rem}
-.tile b{display:block;font-size:1.25rem;font-weight:600}
-.tile span{color:var(--soft);font-size:.85rem}
+.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:.75rem;margin:1rem 0}
+.card{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:.6rem .8rem}
+.card b{display:block;font-size:1.25rem;font-weight:600}
+.card span{color:var(--soft);font-size:.85rem}
 .wide{overflow-x:auto;border:1px solid var(--line);border-radius:6px}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{padding:.35rem .5rem;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}

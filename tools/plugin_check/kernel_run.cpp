@@ -41,7 +41,7 @@ class Guarded {
     mprotect(base_ + inner, page, PROT_NONE);
     std::memset(base_, static_cast<int>(unwritten), inner);
     data_ = base_ + inner - rounded;
-    behind_ = {data_ + bytes, rounded - bytes};
+    after_end_ = {data_ + bytes, rounded - bytes};
   }
   ~Guarded() {
     if (base_) munmap(base_, size_);
@@ -50,14 +50,14 @@ class Guarded {
   std::byte* data() { return data_; }
   /// Whether the bytes between its end and the page are unchanged.
   bool intact() const {
-    for (const auto byte : behind_)
+    for (const auto byte : after_end_)
       if (byte != unwritten) return false;
     return true;
   }
 
  private:
   std::byte *base_ = nullptr, *data_ = nullptr;
-  std::span<const std::byte> behind_;
+  std::span<const std::byte> after_end_;
   size_t size_ = 0;
 };
 

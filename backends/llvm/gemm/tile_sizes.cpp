@@ -151,15 +151,15 @@ class Sizes {
   bool choose_winograd() {
     plan_.depth_tile = plan_.depth.extent;
     if (!choose_winograd_lines()) return false;
-    const auto& tiling = *plan_.winograd;
+    const auto& winograd = *plan_.winograd;
     const auto& window = *plan_.window;
     const int64_t bytes = bits_of(plan_.accumulator) / 8;
     const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
     const auto depth = static_cast<double>(window.channels);
-    const double step = choose_block(tiling.blocks_at_once);
-    const auto all_tiles = static_cast<double>(plan_.batch.extent * tiling.lines * tiling.places);
-    const double segments = all_tiles / static_cast<double>(tiling.blocks_at_once);
-    const double blocks = static_cast<double>(ceil_div(tiling.blocks_at_once, plan_.block_rows) *
+    const double step = choose_block(winograd.blocks_at_once);
+    const auto all_blocks = static_cast<double>(plan_.batch.extent * winograd.lines * winograd.places);
+    const double segments = all_blocks / static_cast<double>(winograd.blocks_at_once);
+    const double blocks = static_cast<double>(ceil_div(winograd.blocks_at_once, plan_.block_rows) *
                                               ceil_div(vectors, plan_.block_vectors));
     // Cycles per vector of a transform: a load, a few additions and a store, for inputs and for outputs.
     constexpr double of_vector = 3, of_block = 20;
@@ -170,7 +170,7 @@ class Sizes {
     const auto more_weights =
         static_cast<double>(weights * (winograd_products - winograd_taps * winograd_taps));
     plan_.cycles = static_cast<double>(winograd_products) *
-                       (segments * (step * depth + of_block * blocks) + all_tiles * changes * of_vector) +
+                       (segments * (step * depth + of_block * blocks) + all_blocks * changes * of_vector) +
                    static_cast<double>(plan_.column.batch.extent) * more_weights / bytes_a_cycle;
     // Weights that come from memory are prefetched one page ahead.
     if (weights * winograd_products > target_.l2_bytes / 2)
@@ -182,34 +182,36 @@ class Sizes {
   /// Chooses the block lines of a task, and the number of blocks whose intermediate values stay in the
   /// second-level cache.
   bool choose_winograd_lines() {
-    auto& tiling = *plan_.winograd;
+    auto& winograd = *plan_.winograd;
     const auto& window = *plan_.window;
     constexpr int64_t most_bytes = 7 << 17;  // below the limit of the memory plan per worker
     constexpr int64_t widest = 4, highest = 14;
     const int64_t bytes = bits_of(plan_.accumulator) / 8,
                   budget = std::min(most_bytes, target_.l2_bytes * 7 / 8);
     const int64_t vectors = std::min(widest, ceil_div(plan_.columns.extent, plan_.lanes));
-    const int64_t tile = winograd_products * (window.channels + (1 + vectors) * plan_.lanes) * bytes;
+    const int64_t block = winograd_products * (window.channels + (1 + vectors) * plan_.lanes) * bytes;
     const int64_t position_line = window.width() * window.channels * bytes;
     const auto copied = [&](int64_t lines) {
       return (lines * winograd_results + winograd_taps - 1) * position_line;
     };
-    const auto fits = [&](int64_t lines) { return copied(lines) + lines * tiling.places * tile <= budget; };
+    const auto fits = [&](int64_t lines) {
+      return copied(lines) + lines * winograd.places * block <= budget;
+    };
     int64_t most_lines = 1;
-    while (most_lines < tiling.lines && fits(most_lines + 1)) ++most_lines;
+    while (most_lines < winograd.lines && fits(most_lines + 1)) ++most_lines;
     // Prefer a number of lines that divides all lines, unless it makes many more tasks.
-    tiling.block_lines = ceil_div(tiling.lines, ceil_div(tiling.lines, most_lines));
+    winograd.block_lines = ceil_div(winograd.lines, ceil_div(winograd.lines, most_lines));
     for (int64_t lines = most_lines; lines * 2 > most_lines; --lines)
-      if (tiling.lines % lines == 0) {
-        tiling.block_lines = lines;
+      if (winograd.lines % lines == 0) {
+        winograd.block_lines = lines;
         break;
       }
-    tiling.blocks_at_once = tiling.block_lines * tiling.places;
-    if (!fits(tiling.block_lines)) {
+    winograd.blocks_at_once = winograd.block_lines * winograd.places;
+    if (!fits(winograd.block_lines)) {
       // A multiple of the largest number of rows in a register block, so that blocks are full.
-      const int64_t left = (budget - copied(1)) / tile / highest * highest;
+      const int64_t left = (budget - copied(1)) / block / highest * highest;
       if (left <= 0) return false;
-      tiling.blocks_at_once = std::min(left, tiling.blocks_at_once);
+      winograd.blocks_at_once = std::min(left, winograd.blocks_at_once);
     }
     return true;
   }
@@ -217,11 +219,11 @@ class Sizes {
   /// Weights that exceed the cache are read once for each range of block lines; divide the columns among
   /// tasks then.
   void choose_winograd_tasks(int64_t weight_bytes) {
-    const auto& tiling = *plan_.winograd;
+    const auto& winograd = *plan_.winograd;
     const int64_t panels = ceil_div(plan_.columns.extent, plan_.block_columns()), each = tasks_of_entry();
     plan_.columns_first = true;
-    plan_.row_tiles = ceil_div(tiling.lines, tiling.block_lines);
-    plan_.tile_rows = tiling.block_lines * winograd_results * plan_.window->places;
+    plan_.row_tiles = ceil_div(winograd.lines, winograd.block_lines);
+    plan_.tile_rows = winograd.block_lines * winograd_results * plan_.window->places;
     const int64_t column_tiles =
         std::min(panels, weight_bytes > target_.l2_bytes / 2 ? each : ceil_div(each, plan_.row_tiles));
     plan_.tile_columns = ceil_div(panels, column_tiles) * plan_.block_columns();

@@ -19,14 +19,14 @@ std::optional<Winograd> find_winograd(GemmPlan& plan) {
       window.place_step != 1 || window.channels < 2)
     return std::nullopt;
   if (weights.access != Access::constant || weights.dtype != plan.accumulator) return std::nullopt;
-  Winograd tiling;
-  tiling.lines = ceil_div(window.lines, winograd_results);
-  tiling.places = ceil_div(window.places, winograd_results);
+  Winograd winograd;
+  winograd.lines = ceil_div(window.lines, winograd_results);
+  winograd.places = ceil_div(window.places, winograd_results);
   // Results beyond the edge are computed but not stored.
-  window.lines = tiling.lines * winograd_results;
-  window.places = tiling.places * winograd_results;
+  window.lines = winograd.lines * winograd_results;
+  window.places = winograd.places * winograd_results;
   window.skips_lines = false;
-  return tiling;
+  return winograd;
 }
 
 std::vector<double> winograd_factors() {

@@ -18,7 +18,7 @@
 #include "backends/llvm/gpu/nest/column_reduction.h"
 #include "backends/llvm/gpu/nest/row_reduction.h"
 #include "backends/llvm/gpu/nest/thread_block.h"
-#include "backends/llvm/gpu/nest/transpose_tiles.h"
+#include "backends/llvm/gpu/nest/transpose_blocks.h"
 #include "backends/llvm/ir/reduction_state.h"
 #include "backends/llvm/nest/nest_emitter.h"
 #include "backends/llvm/nest/nest_plan.h"
@@ -378,7 +378,7 @@ GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& tar
   const auto rows = attention || gemm ? std::nullopt : plan_row_reduction(target, kernel);
   const auto columns = attention || gemm || rows ? std::nullopt : plan_column_reduction(target, kernel);
   const auto transposition =
-      attention || gemm || rows || columns ? std::nullopt : plan_transpose_tiles(kernel);
+      attention || gemm || rows || columns ? std::nullopt : plan_transpose_blocks(kernel);
   const auto scan =
       attention || gemm || rows || columns || transposition ? std::nullopt : scan_of(target, kernel);
   const auto geometry = attention || gemm || rows || columns || transposition || scan
@@ -410,8 +410,8 @@ GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& tar
     finish(block, columns->blocks, columns->threads());
   } else if (transposition) {
     ThreadBlock block(context);
-    emit_transpose_tiles(context, block, *transposition);
-    finish(block, transposition->blocks, transpose_tile_threads);
+    emit_transpose_blocks(context, block, *transposition);
+    finish(block, transposition->blocks, transpose_block_threads);
   } else if (scan) {
     ThreadBlock block(context);
     emit_block_scan(context, block, *scan);

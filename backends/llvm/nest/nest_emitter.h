@@ -56,8 +56,8 @@ class StatementEmitter {
     int64_t row_pitch;
   };
   void walk_transpose_blocks(const Point& point);
-  void transpose_block(const Point& point, const TransposeBlock& tile, const Range& lines, const Range& row);
-  llvm::Value* transposed(const TransposeBlock& tile, llvm::Value* line, llvm::Value* at);
+  void transpose_block(const Point& point, const TransposeBlock& block, const Range& lines, const Range& row);
+  llvm::Value* transposed(const TransposeBlock& block, llvm::Value* line, llvm::Value* at);
 
   void walk_strips(const Point& point);
   void take_rows(const Point& point, size_t level, const Range& strip);

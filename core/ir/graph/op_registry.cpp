@@ -13,6 +13,7 @@ Result<Attribute> read_attribute(const fe_attr& attr) {
   if (result.name.empty()) return error(FE_EINVALID, "FE-G22", "an attribute without a name");
   const auto list = [&](auto sample) -> Result<Attribute> {
     using T = decltype(sample);
+    // Lists come from plugins: the size of an element tells whether this build can read them.
     if (!abi::readable<T>(attr.list)) {
       return error(FE_EINVALID, "FE-G22", "the list of attribute '{}' cannot be read", result.name);
     }
@@ -59,8 +60,10 @@ Result<OpInfo> OpInfo::read(const fe_op_def& def, std::string plugin) {
   }
   for (uint64_t k = 0; k < info.def.operands.count; ++k) {
     const auto operand = abi::element<fe_operand_def>(info.def.operands, k);
+    // Operands are matched by position: after a variadic one no position would be certain.
     if (info.variadic()) return wrong("a variadic operand is not the last one");
     const bool optional = operand.flags & FE_OPERAND_OPTIONAL, variadic = operand.flags & FE_OPERAND_VARIADIC;
+    // Left-out operands are trailing ones, so nothing required may follow them.
     if (!info.operands.empty() && info.operands.back().optional && !optional && !variadic) {
       return wrong("a required operand follows an optional one");
     }

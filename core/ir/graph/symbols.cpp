@@ -42,6 +42,7 @@ std::optional<index::Symbol> SymbolTable::find(std::string_view name) const {
 Result<Dim> SymbolTable::dim(index::Expr expression) {
   const index::Range range = pool_.range(expression);
   if (range.lo == range.hi) {
+    // An expression with one value is a static size: later stages need not know symbols for it.
     if (range.lo < 0) return error(FE_EINVALID, "FE-G11", "a dimension cannot be {}", range.lo);
     return range.lo;
   }

@@ -106,6 +106,7 @@ class Verifier {
       FE_CHECK(value(node.results[k]));
     }
 
+    // complete() adds defaults and converts kinds, and has nothing to do for a node that was made properly.
     auto operands = node.operands;
     auto attributes = node.attributes;
     FE_TRY(const OpInfo* const op, complete(registry_, graph_.op(id), operands, attributes));

@@ -18,6 +18,7 @@ class Writer {
     for (const auto& s : kernel.statements) statement(s);
     for (const auto& b : kernel.buffers) buffer(b);
     std::vector<index::Record> records;
+    // Only after all statements and buffers have named their expressions; shared ones are written once.
     const auto positions = kernel.pool.write_records(roots_, records);
     indices_.assign(positions.begin(), positions.end());
     for (const auto& record : records) exprs_.push_back({record.op, 0, record.value, record.lhs, record.rhs});
@@ -142,6 +143,7 @@ class Writer {
 Result<FlatKernel> flatten(const Kernel& kernel, std::string_view provenance) {
   FE_CHECK(loop::verify(kernel));
   FlatKernel result;
+  // Equal kernels get equal bytes, and so one entry in caches and locks.
   const Kernel canonical_kernel = canonical(kernel, result.buffers);
   FlatContainer container = Writer(canonical_kernel).container(provenance);
   result.entry = container.entry();

@@ -76,6 +76,7 @@ class Lexer {
       token.kind = TokenKind::string;
       return read_string(token);
     }
+    // These characters are also operators (`%` in index expressions): a sigil has its name right after it.
     if (c == '%' || c == '@' || c == '$' || c == '#') {
       const char after = at(offset_ + 1);
       if (is_word(after) || after == '"') {
@@ -91,6 +92,7 @@ class Lexer {
       }
     }
     token.kind = TokenKind::punctuation;
+    // The longest token wins: `->` is not `-` and `>`.
     for (std::string_view spelling : long_punctuation) {
       if (source_.substr(offset_, spelling.size()) == spelling) return take(token, spelling.size());
     }
@@ -113,12 +115,14 @@ class Lexer {
 
   Result<void> read_number(Token& token) {
     const size_t begin = offset_;
+    // Without a digit after it, `0x` is the number 0 that runs into a name: an error below.
     const bool hex = at(offset_) == '0' && (at(offset_ + 1) | 0x20) == 'x' && is_hex(at(offset_ + 2));
     if (hex) offset_ += 2;
     const size_t digits = offset_;
     bool integer = true;
     const auto digit = [&](char c) { return hex ? is_hex(c) : is_digit(c); };
     while (digit(at(offset_))) ++offset_;
+    // A dot without digits after it is no part of the number: `0..8` is a range.
     if (at(offset_) == '.' && digit(at(offset_ + 1))) {
       integer = false;
       ++offset_;
@@ -133,6 +137,7 @@ class Lexer {
       }
     }
     token.text = source_.substr(begin, offset_ - begin);
+    // `2x` would otherwise read as two tokens.
     if (is_word(at(offset_))) return fault(offset_, fmt::format("'{}' runs into a name", token.text));
     const char *first = source_.data() + digits, *last = source_.data() + offset_;
     if (integer) {
@@ -163,6 +168,7 @@ class Lexer {
         if (text) *text += c;
         continue;
       }
+      // Most strings have no escapes: those are views into the source, without a copy.
       if (!text) {
         text = unescaped_.emplace_back(std::make_unique<std::string>(source_.substr(begin, offset_ - begin)))
                    .get();
@@ -214,6 +220,7 @@ std::string describe(const Token& token) {
 Result<TokenList> TokenList::read(std::string_view text, std::string name) {
   TokenList list;
   list.name_ = std::move(name);
+  // On the heap, so that the views of the tokens survive a move of the list.
   list.source_ = std::make_unique<std::string>(text);
   FE_TRY(list.tokens_, Lexer(*list.source_, list.name_, list.unescaped_).read());
   return list;
@@ -221,6 +228,7 @@ Result<TokenList> TokenList::read(std::string_view text, std::string name) {
 
 const Token& Cursor::peek(size_t ahead) const {
   const auto& tokens = list_->tokens();
+  // The last token is the end, which repeats for ever: a parser needs no bounds checks.
   return offset_ + ahead < tokens.size() ? tokens[offset_ + ahead] : tokens.back();
 }
 
@@ -262,11 +270,13 @@ Result<int64_t> Cursor::expect_integer(std::string_view what) {
   const bool negative = is("-");
   const Token& token = peek(sign);
   if (token.kind != TokenKind::integer) return unexpected(what);
+  // The least integer has no positive counterpart, so the sign counts for the limit.
   if (token.integer > uint64_t{INT64_MAX} + negative) {
     return at(where(token.position), error(FE_EINVALID, "FE-G01", "integer {}{} does not fit signed 64 bits",
                                            negative ? "-" : "", token.text));
   }
   offset_ += sign + 1;
+  // Negated without sign, which the least integer needs.
   return static_cast<int64_t>(negative ? 0 - token.integer : token.integer);
 }
 
@@ -290,6 +300,7 @@ Result<double> Cursor::expect_number(std::string_view what) {
       offset_ += 3;
       return value;
     }
+    // One NaN on every machine; NAN leaves its bits to the platform.
     return std::bit_cast<double>(uint64_t{0x7ff8000000000000});
   }
   return unexpected(what);
@@ -319,6 +330,7 @@ std::string quote(std::string_view text) {
       result += "\\n";
     } else if (c == '\t') {
       result += "\\t";
+      // Bytes from 0x80 on are UTF-8 and stay readable.
     } else if (byte < 0x20 || byte == 0x7f) {
       result += fmt::format("\\x{:02x}", byte);
     } else {
@@ -334,6 +346,7 @@ std::string sigil_name(char sigil, std::string_view name) {
     plain = plain && (is_word(name[k]) || (name[k] == '.' && name[k - 1] != '.'));
     number = number && is_digit(name[k]);
   }
+  // Unquoted digits are numbers of unnamed values, so a name of digits has quotes.
   return sigil + (plain && !number ? std::string(name) : quote(name));
 }
 
@@ -344,8 +357,10 @@ std::string format_number(double value) {
     return bits == 0x7ff8000000000000 ? "nan" : fmt::format("nan(0x{:x})", bits);
   }
   std::array<char, 32> buffer;
+  // The shortest text that reads back as the same number.
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
   std::string text(buffer.data(), end);
+  // Without a dot it would read back as an integer.
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }

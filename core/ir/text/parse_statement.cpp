@@ -31,6 +31,7 @@ Result<BufferId> StatementParser::declare_buffer(const std::vector<ProgramBuffer
   const std::string where = cursor_.where();
   FE_TRY(const Token token, cursor_.expect(TokenKind::buffer, "a buffer"));
   const auto id = static_cast<BufferId>(table.size());
+  // A name with a dot is a version: the same memory after another statement has written it.
   const auto dot = token.text.find('.');
   if (dot == std::string_view::npos) {
     if (token.text != std::to_string(id))
@@ -97,6 +98,7 @@ Result<void> StatementParser::type(Buffer& buffer) {
   FE_CHECK(cursor_.expect(":"));
   FE_TRY(buffer.dtype, dtype());
   FE_TRY(buffer.dims, integers());
+  // The default, which `attributes` may replace.
   buffer.strides = ferrite::loop::contiguous_strides(buffer.dims);
   return {};
 }
@@ -129,6 +131,7 @@ Result<void> StatementParser::check(const Buffer& buffer, const std::string& whe
 
 Result<uint64_t> StatementParser::bits(DType dtype) {
   const std::string where = cursor_.where();
+  // Hexadecimal bits keep what a decimal number cannot say, such as the payload of a NaN.
   if (cursor_.accept(keyword::bits)) {
     FE_CHECK(cursor_.expect("("));
     FE_TRY(const Token token, cursor_.expect(TokenKind::integer, "the bits"));
@@ -139,6 +142,7 @@ Result<uint64_t> StatementParser::bits(DType dtype) {
     FE_TRY(const double value, cursor_.expect_number("a number"));
     return scalar::float_bits(dtype, value);
   }
+  // Above the range of expect_integer(), which is signed.
   if (dtype == DType::u64_) {
     FE_TRY(const Token token, cursor_.expect(TokenKind::integer, "an integer"));
     return token.integer;
@@ -147,6 +151,7 @@ Result<uint64_t> StatementParser::bits(DType dtype) {
   if (!is_integer(dtype) && dtype != DType::bool_)
     return at(where, error(FE_EINVALID, "FE-G02", "a constant of {} is written as bits(…)", name_of(dtype)));
   const auto result = scalar::int_bits(dtype, value);
+  // int_bits() drops the upper bits; a value that does not return as it was has lost some.
   if (scalar::int_value(dtype, result) != value)
     return at(where, error(FE_EINVALID, "FE-G02", "{} does not fit {}", value, name_of(dtype)));
   return result;
@@ -155,6 +160,7 @@ Result<uint64_t> StatementParser::bits(DType dtype) {
 Result<void> StatementParser::statement(uint32_t kind, Statement& s, std::vector<Origin>* origins,
                                         uint32_t shared) {
   s.kind = kind;
+  // Variables and values are numbered anew in each statement.
   names_.clear();
   values_ = 0;
   if (kind == FE_STATEMENT_CONTRACT) {
@@ -204,6 +210,7 @@ Result<void> StatementParser::call(CallInfo& info) {
 }
 
 Result<index::Expr> StatementParser::symbol(const Token& token) {
+  // Computed symbols keep their sigil in the table, so that `$1` is never a loop variable.
   const std::string text = (token.kind == TokenKind::symbol ? "$" : "") + std::string(token.text);
   const auto found = names_.find(text);
   if (found == names_.end() || token.kind == TokenKind::value || token.kind == TokenKind::buffer)
@@ -271,6 +278,7 @@ Result<void> StatementParser::variables(Statement& s, uint32_t shared) {
     if (var.extent < 0 || var.extent > ferrite::loop::max_extent)
       return at(where, error(FE_EINVALID, "FE-G02", "{} is not the extent of a loop", var.extent));
     const size_t k = s.vars.size();
+    // The outer loops of a group are one: its statements share the symbols of the first statement.
     if (k < shared && k < shared_.size()) {
       var.symbol = shared_[k];
     } else {
@@ -298,6 +306,7 @@ Result<uint64_t> StatementParser::number64() {
 Result<OpId> StatementParser::number() {
   const std::string where = cursor_.where();
   FE_TRY(const uint64_t result, number64());
+  // `none` marks an operand that is not there.
   if (result >= none) return at(where, error(FE_EINVALID, "FE-G02", "%{} is too large", result));
   return static_cast<OpId>(result);
 }
@@ -305,6 +314,7 @@ Result<OpId> StatementParser::number() {
 Result<OpId> StatementParser::value() {
   const std::string where = cursor_.where();
   FE_TRY(const OpId id, number());
+  // Operands come first, so that the body is in the order of its computation.
   if (id >= values_) return at(where, error(FE_EINVALID, "FE-G02", "%{} is not above", id));
   return id;
 }
@@ -343,12 +353,14 @@ Result<void> StatementParser::reduction(Statement& s) {
   Reduction result;
   const std::string where = cursor_.where();
   FE_TRY(const uint32_t number, small("the reduction"));
+  // Reductions may come in any order: the text has each one after the value that it reduces.
   if (number >= s.reductions.size()) {
     if (number > ferrite::loop::max_vars)
       return at(where, error(FE_EINVALID, "FE-G02", "reductions are numbered 0, 1, ..."));
     s.reductions.resize(number + 1);
   }
   FE_CHECK(cursor_.expect("="));
+  // FE_REDUCE_SUM is 1; 0 is no reduction.
   result.kind = 0;
   for (uint32_t kind = FE_REDUCE_SUM; kind <= FE_REDUCE_ARGMIN && result.kind == 0; ++kind)
     if (cursor_.accept(ferrite::loop::reduction_name(kind))) result.kind = kind;
@@ -415,6 +427,7 @@ Result<void> StatementParser::indirect(Statement& s) {
   const auto mode = word(keyword::indirect_modes);
   if (!mode) return cursor_.unexpected("what an index out of range does");
   op.flags = *mode;
+  // Index expressions cannot read values. A symbol with the range of the dim stands for this one.
   op.symbol = pool_.new_computed_symbol({0, extent - 1});
   FE_CHECK(declare("$" + std::string(name.text), op.symbol));
   s.ops.push_back(std::move(op));
@@ -440,6 +453,7 @@ Result<void> StatementParser::operation(Statement& s) {
     }
   } else if (cursor_.accept(keyword::constant)) {
     op.code = FE_OP_CONSTANT;
+    // The type follows the number here, too.
     const size_t bits_at = cursor_.offset();
     while (!cursor_.is(":") && !cursor_.at_end()) cursor_.next();
     FE_CHECK(cursor_.expect(":"));

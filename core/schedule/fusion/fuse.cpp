@@ -297,7 +297,7 @@ class Fuser {
       return std::string(category::contraction);
     }
     if (product.statements[0] != edge.second || contractions(product.statements).size() > 1) {
-      text = "the contraction works on rows of products";
+      text = "the contraction is part of a fused GEMM chain";
       return std::string(category::contraction);
     }
     if (groups_.path_around(a, b)) {
@@ -559,7 +559,7 @@ class Fuser {
   const FusedSoftmax fused_softmax_;
   const FusionCosts costs_;
   Groups groups_;
-  bool deferring_ = true;  ///< pairs that would make rows of products are put off
+  bool deferring_ = true;  ///< pairs that would make a fused GEMM chain are put off
   std::vector<Edge> deferred_;
   std::vector<Edge>
       /// pairs whose second statement, a contraction, may compute the result of the first as its operand

@@ -56,11 +56,11 @@ FusedGemmChain::Answer FusedGemmChain::ask(std::span<const uint32_t> statements,
   for (uint32_t k = 0; k < shared; ++k) points *= program_.statements[statements[0]].vars[k].extent;
   if (points < limits_.target.workers)
     return refuse(category::cost,
-                  fmt::format("{} of products would leave workers idle", counted(points, "row")));
+                  fmt::format("{} of a fused GEMM chain would leave workers idle", counted(points, "row")));
   for (const auto& each : products) {
     if (each.rows < least_rows)
       return refuse(category::cost,
-                    fmt::format("columns would be read for {} of products only, fewer than {}",
+                    fmt::format("a fused GEMM chain would read columns for {} only, fewer than {}",
                                 counted(each.rows, "row"), least_rows));
     const int64_t near = columns_for_local * limits_.target.local_bytes;
     if (each.column_bytes > near && each.column_bytes > row_bytes / rows_for_columns * each.rows)

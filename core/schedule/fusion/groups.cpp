@@ -60,17 +60,17 @@ bool Groups::path_around(uint32_t a, uint32_t b) const {
 /// algorithm for directed acyclic graphs, 2007).
 void Groups::order_with(uint32_t a, uint32_t b) {
   if (position_[a] > position_[b]) std::swap(a, b);
-  auto behind = between(a, b, Direction::forward), before = between(b, a, Direction::backward);
+  auto after = between(a, b, Direction::forward), before = between(b, a, Direction::backward);
   const auto by_position = [&](uint32_t x, uint32_t y) { return position_[x] < position_[y]; };
-  std::ranges::sort(behind, by_position);
+  std::ranges::sort(after, by_position);
   std::ranges::sort(before, by_position);
   std::vector<uint32_t> places = {position_[a], position_[b]};
-  for (const auto* list : {&before, &behind})
+  for (const auto* list : {&before, &after})
     for (uint32_t group : *list) places.push_back(position_[group]);
   std::ranges::sort(places);
   for (size_t k = 0; k < before.size(); ++k) position_[before[k]] = places[k];
   position_[a] = position_[b] = places[before.size()];
-  for (size_t k = 0; k < behind.size(); ++k) position_[behind[k]] = places[before.size() + 2 + k];
+  for (size_t k = 0; k < after.size(); ++k) position_[after[k]] = places[before.size() + 2 + k];
 }
 
 void Groups::join(uint32_t a, uint32_t b, uint32_t shared) {

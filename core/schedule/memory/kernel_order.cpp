@@ -108,12 +108,12 @@ Order order_of(const Schedule& schedule) {
   Order order{std::vector<std::vector<size_t>>(schedule.groups.size()),
               std::vector<size_t>(schedule.groups.size())};
   for (size_t g = 0; g < schedule.groups.size(); ++g) {
-    std::set<size_t> behind;
+    std::set<size_t> readers;
     for (uint32_t s : schedule.groups[g].statements)
       for (uint32_t after : deps.after[s])
-        if (group_of[after] != g) behind.insert(group_of[after]);
-    order.next[g].assign(behind.begin(), behind.end());
-    for (size_t other : behind) ++order.waits[other];
+        if (group_of[after] != g) readers.insert(group_of[after]);
+    order.next[g].assign(readers.begin(), readers.end());
+    for (size_t other : readers) ++order.waits[other];
   }
   return order;
 }

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "ferrite/provider.hpp"
-#include "program.h"
+#include "format/program.h"
 
 namespace ferrite::from_torch {
 

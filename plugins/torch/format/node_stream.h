@@ -18,7 +18,7 @@
 #pragma once
 
 #include "ferrite/provider.hpp"
-#include "program.h"
+#include "format/program.h"
 
 namespace ferrite::from_torch {
 

@@ -169,7 +169,7 @@ Value weight_gradient(Context& c, const Convolution& v, Value big, Value small, 
   for (size_t k = 0; k < v.dims; ++k) {
     high[k] = (kernel[k + 2] - 1) * v.dilation[k] + (little[k + 2] - 1) * v.stride[k] + 1 - large[k + 2] -
               v.padding[k];
-    // What no window reaches is cut off.
+    // A negative padding: elements at the end that no window reaches are cut off.
     if (high[k] < 0) a = slice_dim(c, a, k + 2, 0, large[k + 2] + high[k]), high[k] = 0;
   }
   const Value sums = c.make("conv", {a, b, Value()}, attr("strides", v.dilation), attr("pads_low", v.padding),
@@ -240,7 +240,8 @@ Resizing read_resizing(Context& c) {
   return r;
 }
 
-/// What each step of the result is in the operand. PyTorch computes it in f32 unless tensors are f64.
+/// The distance in the operand between two neighbouring results. PyTorch computes it in f32 unless tensors
+/// are f64.
 double step_of(const Resizing& r, size_t k, int64_t in, int64_t out, DType dtype) {
   const auto rounded = [&](double x) {
     return dtype == f64 ? x : static_cast<double>(static_cast<float>(x));

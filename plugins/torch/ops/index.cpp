@@ -254,7 +254,7 @@ void give_reduced(Context& c, const Places& at) {
   if (product(at.indices.dims()) == 0) return c.give(reshape_to(c, at.x, c.result().dims));
   auto from = at;
   if (!include) {
-    // What is written does not count: it begins with the value that leaves others as they are.
+    // Elements that are written start from the neutral element of the reduction, not from `self`.
     const Value none = full(c, {boolean, at.x.dims()}, 0), all = full(c, {boolean, at.indices.dims()}, 1);
     const Value written = scatter(c, none, at.axis, at.indices, all, "none");
     const Value neutral = reduction == "add"   ? number_like(c, at.x, 0)

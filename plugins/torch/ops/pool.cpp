@@ -200,7 +200,7 @@ std::vector<double> window_sizes(const Windows& w, size_t k, bool with_padding) 
   std::vector<double> sizes;
   for (int64_t o = 0; o < w.count[k]; ++o) {
     const int64_t first = o * w.stride[k] - w.padding[k];
-    // Windows of ceil_mode may begin inside and end behind the padding; what is behind counts never.
+    // With ceil_mode a window may end after the padding; the elements after it never count.
     const int64_t end = std::min(first + w.kernel[k], w.sizes[k] + (with_padding ? w.padding[k] : 0));
     sizes.push_back(static_cast<double>(end - (with_padding ? first : std::max<int64_t>(first, 0))));
   }
@@ -228,7 +228,7 @@ void avg_pool(Context& c) {
   const auto w = read_windows(c, dims, x.dims(), c.result().dims);
   const bool with_padding = c.flag("count_include_pad", true);
   bool regular = !c.has("divisor_override") && is_float(x.dtype());
-  // Windows that end behind the padding have other divisors than the operator's.
+  // avg_pool has no divisors for windows that end after the padding.
   for (size_t k = 0; k < dims; ++k) regular = regular && w.high[k] <= w.padding[k];
   if (regular) {
     const Value y = c.make("avg_pool", {x}, attr("kernel", w.kernel), attr("strides", w.stride),

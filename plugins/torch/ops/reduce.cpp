@@ -325,7 +325,7 @@ void cross_entropy_of_logits(Context& c) {
   give_loss(c, weighted_loss(c, binary(c, "sub", rest, log_sigmoid)));
 }
 
-/// What both directions of the negative log likelihood need. The classes are dim 1, or the only dim.
+/// Operands that the negative log likelihood and its gradient share. The classes are dim 1, or the only dim.
 struct Likelihood {
   size_t axis;
   Value target, valid,

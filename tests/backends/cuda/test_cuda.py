@@ -81,7 +81,8 @@ graph @g(%q: bf16[2,384,768], %k: bf16[2,384,768], %v: bf16[2,384,768], %mask: b
 
 # The first half of a layer of a transformer: the heads are views of what projections make.
 LAYER = """ferrite graph 0
-graph @block(%x: f16[2,128,256], %wq: f16[256,256], %wk: f16[256,256], %wv: f16[256,256], %wo: f16[256,256], %b: f16[256], %g: f16[256], %mask: f16[2,1,1,128]) -> (%r "r") {
+graph @block(%x: f16[2,128,256], %wq: f16[256,256], %wk: f16[256,256], %wv: f16[256,256], %wo: f16[256,256],
+             %b: f16[256], %g: f16[256], %mask: f16[2,1,1,128]) -> (%r "r") {
   %n = layer_norm(%x, %g, %b) {axis = 2, epsilon = 0x1p-17}
   %q0 = matmul(%n, %wq)
   %q1 = add(%q0, %b)

@@ -149,7 +149,7 @@ TEST(ParallelScatter, WhatNeedsTheOrderKeepsIt) {
     %4 = add %2, %3
     store @3.1[$1, i1] = %4)"),
           2);
-  // A value whose index may be wrong, which is to be said of updates that do not stay, too.
+  // A value whose index may be out of range, which is an error even if a later update overwrites the value.
   at_once(scattered(both_loops, R"(    %0 = load @1[i0, i1] : i64
     $1 = indirect %0 < 16 wrap
     $2 = indirect %0 < 640 wrap

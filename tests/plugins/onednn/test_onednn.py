@@ -185,7 +185,8 @@ class OneDnnTest(ProgramTest):
             explained = self.call("explain", "--all", "g.fe", "--manifest", "ferrite.toml").stdout
             self.assertNotIn("switched off", explained)
             self.assertEqual(bool(re.search(r"chosen .*taken.* <-  onednn.matmul: covers", explained)), chosen, explained)
-            self.assertRegex(explained, r"refused \(cost\)  scale, scale  <-  taken: it is stored for onednn.matmul: \S+ us with the map, \S+ us where it is computed"
+            self.assertRegex(explained, r"refused \(cost\)  scale, scale  <-  taken: it is stored for onednn.matmul: "
+                             r"\S+ us with the map, \S+ us where it is computed"
                              if chosen else r"fused  scale, scale  <-  taken")  # fmt: skip
             self.assertRegex(explained, r"fused  widen, widen  <-  others")
             np.testing.assert_allclose(self.result("--manifest", "ferrite.toml"), expected, 2e-5, 2e-5)

@@ -312,7 +312,8 @@ graph @two(%x: f16[64,256], %y: f16[64,256], %v: f32[256,32]) -> (%top "top", %o
             self.assertNotIn("switched off", text)
             self.assertIn(f"statements, {3 if chosen else 2} kernels", text)
             if chosen:
-                self.assertRegex(text, r"(?m)refused \(cost\) .*first operand  <-  first: it is stored for gemm: \S+ us with the map, \S+ us where it is computed")
+                self.assertRegex(text, r"(?m)refused \(cost\) .*first operand  <-  first: it is stored for gemm: "
+                                       r"\S+ us with the map, \S+ us where it is computed")  # fmt: skip
                 self.assertRegex(text, r"(?m)chosen .*first  <-  gemm")
             else:
                 self.assertRegex(text, r"(?m)fused .*first operand  <-  first")

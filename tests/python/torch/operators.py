@@ -92,7 +92,8 @@ def outcome(op, sample, dtype, backward):
         expected = f(*first)
         tensors = [leaf for leaf in leaves(expected) if leaf.requires_grad] if backward else []
         wanted = [leaf for leaf in leaves([first[0], first[1], list(first[2].values())]) if leaf.requires_grad]
-        gradients = torch.autograd.grad([t.sum() for t in tensors if not t.is_complex()], wanted, allow_unused=True) if tensors and wanted and not any(t.is_complex() for t in tensors) else []
+        has_gradients = tensors and wanted and not any(t.is_complex() for t in tensors)
+        gradients = torch.autograd.grad([t.sum() for t in tensors], wanted, allow_unused=True) if has_gradients else []
     except Exception as error:
         return "skip", f"eager: {type(error).__name__}"
     reports = []

@@ -245,7 +245,7 @@ def products(dtype, xs, function, depth, ulps=2.0):
             e = e + function(*(np.where(np.isfinite(x.v), x.e, 0) if j == k else sizes[j] for j in range(len(xs))))
         whole = all(((x.v == np.rint(x.v)) & (x.e == 0)).all() for x in xs) & (size * unit < 0.5)
         e = e + np.where(whole, 0, (depth + ulps) * unit * size + depth * wide.tiny)
-        if dtype == "bf16":  # tiles take denormal numbers for zeros
+        if dtype == "bf16":  # AMX takes denormal numbers for zeros
             e = e + depth * 2.0**-125 * max([1.0, *(float(s.max(initial=0)) for s in sizes)])
         unsure = np.zeros(v.shape, bool)
         for k in range(len(xs)):
@@ -417,7 +417,7 @@ def conv(attrs, x, w, bias=None):
     )
     result = moved(result, lambda a: a.reshape(a.shape[0], w.shape[0], *a.shape[3:]))
     if x.is_float:
-        # Tiles spread what is not finite to their neighbours, and the precision of what is large.
+        # Winograd blocks spread what is not finite to their neighbours, and the precision of what is large.
         if not all(np.isfinite(y.v).all() for y in (x, w)):
             result.unsure = np.ones(result.shape, bool)
         most = [float((np.abs(y.v) + y.e).max(initial=0)) if np.isfinite(y.v).all() else 0 for y in (x, w)]

@@ -388,7 +388,8 @@ class Files(BadInputTest):
 
     def test_outputs(self):
         (self.folder / "file").touch()
-        for path, why in (("file", "'file' is no folder"), ("file/below", "'file' is no folder"), ("/proc/nowhere", "there is no such file or folder; correct the path")):
+        for path, why in (("file", "'file' is no folder"), ("file/below", "'file' is no folder"),
+                          ("/proc/nowhere", "there is no such file or folder; correct the path")):  # fmt: skip
             with self.subTest(path=path):
                 self.refused(BAD_INPUT, "FE-C10", path, "the folder cannot be made: " + why, "run", "fixed.fe", "-o", path)
         for path, why in (("none/below/t.json", "there is no folder 'none'; make it, or correct the path"), (".", "this is a folder"),
@@ -397,7 +398,8 @@ class Files(BadInputTest):
             with self.subTest(path=path):
                 self.refused(BAD_INPUT, "FE-C10", path, "cannot be written: " + why, "run", "fixed.fe", "--trace", path)
         (self.folder / "taken/output_0.npy").mkdir(parents=True)
-        self.refused(BAD_INPUT, "FE-C10", "taken/output_0.npy", "cannot be written: this is a folder; give the name of a file", "run", "fixed.fe", "-o", "taken")
+        self.refused(BAD_INPUT, "FE-C10", "taken/output_0.npy", "cannot be written: this is a folder; give the name of a file",
+                     "run", "fixed.fe", "-o", "taken")  # fmt: skip
         path = self.pipe()
         self.refused(BAD_INPUT, "FE-C10", path, "no regular file", "run", "fixed.fe", "--lock-decisions", path)
         self.assertTrue((self.folder / path).is_fifo())

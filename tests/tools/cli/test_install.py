@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`cmake --install` of a component that is not complete copies nothing, and says what to build.
+"""`cmake --install` of a component that is not complete, not known or of no use in the prefix copies nothing, and says what to do.
 
 Usage: test_install.py [--build FOLDER] [unittest options]
 """
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ BUILT = re.compile(r'TYPE (?:EXECUTABLE|SHARED_LIBRARY|STATIC_LIBRARY|MODULE)\b[
 
 
 class InstallTest(ProgramTest):
-    def install(self, artefacts):
+    def install(self, artefacts, *options):
         """Runs the build's rules of installation, of which the check reads these lines instead of the build's."""
         rules = (Settings.build / "cmake_install.cmake").read_text()
         named = f'set(ferrite_build "{Settings.build}")'
@@ -26,7 +27,8 @@ class InstallTest(ProgramTest):
         self.assertNotRegex(rules[: rules.index(named)], r"file\(INSTALL|include\(")
         (self.folder / "rules.cmake").write_text(rules.replace(named, f'set(ferrite_build "{self.folder}")'))
         (self.folder / "installed.txt").write_text("\n".join(artefacts) + "\n")
-        return self.call(f"-DCMAKE_INSTALL_PREFIX={self.folder / 'prefix'}", "-P", "rules.cmake", program="cmake")
+        shutil.copy(Settings.build / "components.txt", self.folder)
+        return self.call(f"-DCMAKE_INSTALL_PREFIX={self.folder / 'prefix'}", *options, "-P", "rules.cmake", program="cmake")
 
     def lines(self, *there):
         """A build of these targets, of two components; files of those that are there."""
@@ -53,6 +55,40 @@ class InstallTest(ProgramTest):
         done = self.install(self.lines("fer", "lib"))
         self.assertNotIn("nothing is installed", done.stderr)
         self.assertIn("Not built, so not installed: component cuda", done.stdout)
+
+    def test_a_component_that_is_not_known_is_refused(self):
+        done = self.install(self.lines("fer", "lib"), "-DCMAKE_INSTALL_COMPONENT=compilers")
+        self.assertNotEqual(done.returncode, 0)
+        said = " ".join(done.stderr.split())
+        self.assertIn("there is no component 'compilers'", said)
+        names = re.search(r"the components are (.+?) Call Stack", said)[1].split(", ")
+        self.assertTrue({"compiler", "docs", "runtime", "sdk"} <= set(names), names)
+        self.assertNotIn("Unspecified", names)
+        self.assertFalse((self.folder / "prefix").exists())
+
+    def test_a_component_needs_another_one(self):
+        for component, part, needed, file in (
+            ("compiler", "ferrite/plugins/a.so", "runtime", "libferrite_runtime.so"),
+            ("level_zero", "ferrite/plugins/a.so", "runtime", "libferrite_runtime.so"),
+            ("emitter", "a.a", "sdk", "cmake/Ferrite/FerriteConfig.cmake"),
+        ):
+            with self.subTest(component):
+                artefacts = [f"{component} part {self.folder / part}"]
+                done = self.install(artefacts, f"-DCMAKE_INSTALL_COMPONENT={component}")
+                self.assertNotEqual(done.returncode, 0)
+                said = " ".join(done.stderr.split())
+                self.assertIn(f"component '{component}' needs component '{needed}'", said)
+                command = f"cmake --install {self.folder} --component {needed} --prefix {self.folder / 'prefix'}"
+                self.assertIn(command, said)
+                self.assertFalse((self.folder / "prefix").exists())
+                library = next(Path(part[1]) for part in re.finditer(r"no (\S+)\)", said))
+                self.assertTrue(library.is_relative_to(self.folder / "prefix") and library.match(file), library)
+                # Once it is there, the check goes on to the component's own parts.
+                library.parent.mkdir(parents=True)
+                library.touch()
+                done = self.install(artefacts, f"-DCMAKE_INSTALL_COMPONENT={component}")
+                self.assertIn("the build is not complete", " ".join(done.stderr.split()))
+                shutil.rmtree(self.folder / "prefix")
 
     def test_all_that_is_installed_is_looked_for(self):
         looked_for = {line.split(" ", 2)[2] for line in (Settings.build / "installed.txt").read_text().splitlines()}

@@ -39,7 +39,8 @@ graph @scatter(%x: f32[1000], %i: i64[10], %u: f32[10]) -> (%y "y") {
 STAGES = ["pre_grad", "post_grad", "pre_lower", "lower", "inline", "fuse", "post_fusion", "schedule", "select", "emit", "load", "plan", "link"]
 
 WORK = """ferrite graph 0
-graph @g(%x: f32[1,16,56,56], %w: f32[32,16,3,3], %a: bf16[256,512], %b: bf16[512,256], %q: i8[256,512], %s: f32[], %f: f32[512,256], %y: f32[1,16,56,56]) -> (%p "p", %n "n", %m "m", %h "h") {
+graph @g(%x: f32[1,16,56,56], %w: f32[32,16,3,3], %a: bf16[256,512], %b: bf16[512,256], %q: i8[256,512], %s: f32[],
+         %f: f32[512,256], %y: f32[1,16,56,56]) -> (%p "p", %n "n", %m "m", %h "h") {
   %p = conv(%x, %w) {pads_low = [1, 1], pads_high = [1, 1]} from "padded"
   %n = matmul(%a, %b) from "narrow"
   %m = max_pool(%y) {kernel = [3, 3], pads_low = [1, 1], pads_high = [1, 1]} from "max"

@@ -144,7 +144,7 @@ class ReportTest(Report):
         self.assertIn("rect", page.tags)  # of the memory plan
         self.assertRegex(page.text("title"), r"launches \d+ to \d+")
         # What a run's compilation takes, and beside it what this page's does.
-        self.assertRegex(page.text("span"), r"compiled as `ferrite run` does, \d+ kernels? from the cache; [\d.]+ \S+ for this page")
+        self.assertRegex(page.text("span"), r"compiled, \d+ kernels? from the cache; [\d.]+ \S+ with the texts and listings of this page")
 
     def test_names_that_are_no_text(self):
         page = self.report(b'ferrite graph 0\ngraph @m(%x: f32[4]) -> (%y "y") {\n  %y = exp(%x) from "a\xff\x01\xc3"\n}\n')

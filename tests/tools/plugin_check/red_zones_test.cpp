@@ -52,7 +52,8 @@ class RedZones : public testing::Test {
     devices_ = {*device};
   }
 
-  /// What is said of primitives that are applied one behind the other to a row; "" where all is well.
+  /// The finding for a kernel that applies these primitives to a row, one after the other; "" if there is
+  /// none.
   std::string said(const std::vector<std::string>& prims) {
     const Dims dims = {83};
     Text text;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/ir/stages.h"
 #include "core/support/split.h"
 #include "ferrite/counted.hpp"
 #include "tools/cli/running.h"
@@ -27,17 +28,14 @@ void add_field(Lines& lines, std::string_view label, std::string_view text) {
   for (const auto line : core::split(all, '\n')) lines.emplace_back(line);
 }
 
-/// The stages of a compilation, grouped into phases that users know.
+/// The stages of a compilation and the parts of `emit`, grouped into phases that users know.
 std::string_view phase_of(std::string_view stage) {
-  if (stage == "lower") return "lowering";
-  for (const std::string_view of_loops :
-       {"inline", "layout", "pre_fusion", "fuse", "post_fusion", "schedule"})
-    if (stage == of_loops) return "scheduling";
   if (stage == "select" || stage == "tune") return "selection";
-  if (stage == "emit") return "code";
-  for (const std::string_view of_end : {"load", "plan", "link"})
-    if (stage == of_end) return "load and link";
-  return "graph passes";
+  if (stage == "emit" || stage == "code") return "code";
+  if (stage == "load" || stage == "plan" || stage == "link") return "load and link";
+  if (stage == "lower") return "lowering";
+  const auto* const row = std::ranges::find(core::stage_table, stage, &core::StageInfo::name);
+  return row->form == core::Form::graph ? "graph passes" : "scheduling";
 }
 
 std::string phases_text(const core::observe::Observation& seen, double init_ms) {

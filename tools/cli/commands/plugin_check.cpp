@@ -372,7 +372,7 @@ Result<void> check_patterns(const std::vector<std::string>& patterns, const std:
       return core::at(
           "--only " + pattern,
           error(FE_EINVALID, "FE-C01",
-                "no check has such a name; without --only, names stand behind the outcome of each line"));
+                "no check has such a name; without --only, each line has the name after the outcome"));
   return {};
 }
 

@@ -45,8 +45,8 @@ std::string bytes_text(int64_t bytes) {
   return size_text(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
 }
 
-std::string tile(std::string_view figure, std::string_view text) {
-  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escape(figure), escape(text));
+std::string card(std::string_view figure, std::string_view text) {
+  return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>\n", escape(figure), escape(text));
 }
 
 std::string summary(const Seen& seen) {
@@ -57,19 +57,18 @@ std::string summary(const Seen& seen) {
       floor += *row.floor;
       estimated += row.time.median;
     }
-  std::string text = "<div class=\"tiles\">\n";
-  text += tile(time_text(seen.run.median), fmt::format("one run, the median of {}; quartiles {}", seen.runs,
+  std::string text = "<div class=\"cards\">\n";
+  text += card(time_text(seen.run.median), fmt::format("one run, the median of {}; quartiles {}", seen.runs,
                                                        range_text(seen.run.low, seen.run.high)));
   if (seen.peaks && estimated > 0)
-    text += tile(fmt::format("{:.0f} %", 100 * floor / estimated), "of the roofline, all kernels together");
-  text += tile(fmt::format("{}", stats.kernels), kernels_text(stats));
-  text += tile(fmt::format("{} to {}", stats.nodes, stats.statements), "nodes imported, statements lowered");
+    text += card(fmt::format("{:.0f} %", 100 * floor / estimated), "of the roofline, all kernels together");
+  text += card(fmt::format("{}", stats.kernels), kernels_text(stats));
+  text += card(fmt::format("{} to {}", stats.nodes, stats.statements), "nodes imported, statements lowered");
   text +=
-      tile(time_text(seen.unobserved.compile_ms * 1e-3),
-           fmt::format(
-               "compiled as `ferrite run` does, {} from the cache; {} for this page, with texts and listings",
-               counted(seen.unobserved.cache.hits, "kernel"), time_text(stats.compile_ms * 1e-3)));
-  text += tile(bytes_text(seen.observation.arena_bytes),
+      card(time_text(seen.unobserved.compile_ms * 1e-3),
+           fmt::format("compiled, {} from the cache; {} with the texts and listings of this page",
+                       counted(seen.unobserved.cache.hits, "kernel"), time_text(stats.compile_ms * 1e-3)));
+  text += card(bytes_text(seen.observation.arena_bytes),
                fmt::format("between kernels; {} without reuse", bytes_text(seen.observation.buffer_bytes)));
   return text + "</div>\n";
 }
@@ -202,8 +201,8 @@ std::string page(const Seen& seen) {
          rules(seen) + html::tail();
 }
 
-/// What a compilation of the model takes that nobody watches: texts of stages and listings of code may take
-/// many times as long.
+/// The statistics of a compilation without an observer. With one, the texts of stages and the listings of
+/// code take many times as long as the compilation.
 Result<core::CompileStats> compile_unobserved(const Options& options) {
   FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
   FE_TRY(const auto inputs, make_inputs(*opened.model, options.inputs));

@@ -24,12 +24,15 @@ std::string rate_text(double per_second, std::string_view unit) {
   return fmt::format("{:.1f} G{}/s", per_second * 1e-9, unit);
 }
 
-/// The unit of a number, which its name tells.
-std::string_view unit_of(std::string_view number) {
-  if (number.ends_with("_bytes")) return "B";
-  if (number.ends_with("_ns")) return "ns";
-  if (number == "bandwidth") return "B/s";
-  return number == "operations" ? "op/s" : "";
+/// "bandwidth              32.0 GB/s ": the name of a number with its value and unit, in columns.
+std::string number_text(std::string_view name, int64_t value) {
+  const auto row = [&](const auto& shown, std::string_view unit) {
+    return fmt::format("{:<12} {:>14} {:<5}", name, shown, unit);
+  };
+  const auto billions = [&] { return fmt::format("{:.1f}", static_cast<double>(value) * 1e-9); };
+  if (name == "bandwidth") return row(billions(), "GB/s");
+  if (name == "operations") return row(billions(), "Gop/s");
+  return row(value, name.ends_with("_bytes") ? "B" : name.ends_with("_ns") ? "ns" : "");
 }
 
 /// Measures the peaks of the chosen device and stores them, for estimates.
@@ -61,8 +64,7 @@ Result<void> measure(const Options& options, const core::config::Pipeline& pipel
     fmt::print("  {:>10}  {}\n", size_text(static_cast<uint64_t>(bytes)), rate_text(per_second, "B"));
   for (const auto& number : core::runtime::number_table)
     if (number.is_measured && numbers.*number.stated != 0)
-      fmt::print("  {:<12} {:>14} {:<4}  {}\n", number.name, numbers.*number.stated, unit_of(number.name),
-                 number.doc);
+      fmt::print("  {}  {}\n", number_text(number.name, numbers.*number.stated), number.doc);
   FE_TRY(const auto other, core::runtime::save_measured(device.kind, device.description, numbers));
   fmt::print("kept in {}\nand {}\n", path, other);
   return {};
@@ -73,17 +75,17 @@ void print_numbers(const std::string& name, const core::plugin::Registry& regist
   const auto device = core::runtime::Device::open(name, registry);
   if (!device || (*device)->generators().empty()) return;
   const auto& [values, sources, choice_sources] = (*device)->numbers;
-  const auto print = [](const auto& entry, const auto& value, core::runtime::Source source) {
-    fmt::print("    {:<12} {:>14} {:<4}  {:<8}  {}\n", entry.name, value, unit_of(entry.name),
-               core::runtime::name_of(source), entry.doc);
+  const auto print = [](const std::string& columns, core::runtime::Source source, std::string_view doc) {
+    fmt::print("    {}  {:<8}  {}\n", columns, core::runtime::name_of(source), doc);
   };
   for (size_t k = 0; k < sources.size(); ++k) {
     const auto& number = core::runtime::number_table[k];
-    print(number, values.*number.value, sources[k]);
+    print(number_text(number.name, values.*number.value), sources[k], number.doc);
   }
   for (size_t k = 0; k < choice_sources.size(); ++k) {
     const auto& choice = core::runtime::choice_table[k];
-    print(choice, choice.name_in(values), choice_sources[k]);
+    print(fmt::format("{:<12} {:>14}      ", choice.name, choice.name_in(values)), choice_sources[k],
+          choice.doc);
   }
 }
 

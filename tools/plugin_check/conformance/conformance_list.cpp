@@ -384,7 +384,7 @@ std::vector<KernelCase> contract_cases(DType dtype) {
     text.line("  %0 = load {}[i0, i1, r0] : {}\n  %1 = load {}[i0, r0, i2] : {}", shares, type, v, type);
     finish(text, out, "[i0, i1, i2]", 0, 1);
     KernelCase rows{
-        "rows of products", text.finish(out), {Values::exact, Values::exact, Values::exact}, 0, false};
+        "fused GEMM chain", text.finish(out), {Values::exact, Values::exact, Values::exact}, 0, false};
     rows.fused = true;
     cases.push_back(std::move(rows));
   }

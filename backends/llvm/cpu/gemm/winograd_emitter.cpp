@@ -30,7 +30,7 @@ class WinogradEmitter {
       : context_(context),
         builder_(context.builder),
         plan_(plan),
-        tiling_(*plan.winograd),
+        winograd_(*plan.winograd),
         packer_(context, plan),
         finish_(context, plan),
         accumulator_(context.value_type(plan.accumulator)),
@@ -62,21 +62,22 @@ class WinogradEmitter {
     const auto& window = *plan_.window;
     const int64_t channels = ceil_div(window.channels, plan_.lanes) * plan_.lanes;
     copy_row_ = channels;
-    copy_ = take(window.height(tiling_.block_lines * winograd_results) * window.width() * copy_row_);
+    copy_ = take(window.height(winograd_.block_lines * winograd_results) * window.width() * copy_row_);
     row_ = apart(channels);
-    row_product_ = apart(tiling_.blocks_at_once * row_);
+    row_product_ = apart(winograd_.blocks_at_once * row_);
     rows_ = take(winograd_products * row_product_);
-    sum_product_ = apart(tiling_.blocks_at_once * plan_.block_columns());
+    sum_product_ = apart(winograd_.blocks_at_once * plan_.block_columns());
     sums_ = take(winograd_products * sum_product_);
   }
 
   /// One micro-kernel for each number of rows and vectors that occurs.
   void make_micro_kernels() {
-    const int64_t last_lines = tiling_.lines - (plan_.row_tiles - 1) * tiling_.block_lines;
+    const int64_t last_lines = winograd_.lines - (plan_.row_tiles - 1) * winograd_.block_lines;
     std::set<int64_t> rows;
-    for (const int64_t lines : {tiling_.block_lines, last_lines}) {
-      const int64_t tiles = lines * tiling_.places;
-      for (const int64_t count : {std::min(tiles, tiling_.blocks_at_once), tiles % tiling_.blocks_at_once}) {
+    for (const int64_t lines : {winograd_.block_lines, last_lines}) {
+      const int64_t blocks = lines * winograd_.places;
+      for (const int64_t count :
+           {std::min(blocks, winograd_.blocks_at_once), blocks % winograd_.blocks_at_once}) {
         if (count >= plan_.block_rows) rows.insert(plan_.block_rows);
         rows.insert(count % plan_.block_rows);
       }
@@ -110,9 +111,9 @@ class WinogradEmitter {
     auto* rest = builder_.CreateUDiv(task, context_.i64(plan_.column_tiles));
     auto* row_tile = builder_.CreateURem(rest, context_.i64(plan_.row_tiles));
     batch_ = builder_.CreateUDiv(rest, context_.i64(plan_.row_tiles));
-    line_from_ = times(row_tile, tiling_.block_lines);
-    auto* lines = smaller(context_.i64(tiling_.block_lines),
-                          builder_.CreateSub(context_.i64(tiling_.lines), line_from_));
+    line_from_ = times(row_tile, winograd_.block_lines);
+    auto* lines = smaller(context_.i64(winograd_.block_lines),
+                          builder_.CreateSub(context_.i64(winograd_.lines), line_from_));
     column_from_ = times(column_tile, plan_.tile_columns);
     column_to_ = smaller(builder_.CreateAdd(column_from_, context_.i64(plan_.tile_columns)),
                          context_.i64(plan_.columns.extent));
@@ -127,11 +128,11 @@ class WinogradEmitter {
     });
     // Only then do the transformed inputs of all the task's blocks exist together, so that the next task can
     // reuse them.
-    const bool at_once = tiling_.blocks_at_once == tiling_.block_lines * tiling_.places;
-    auto* tiles = times(lines, tiling_.places);
-    context_.loop(context_.i64(0), tiles, tiling_.blocks_at_once, "tiles", [&](llvm::Value* from) {
+    const bool at_once = winograd_.blocks_at_once == winograd_.block_lines * winograd_.places;
+    auto* blocks = times(lines, winograd_.places);
+    context_.loop(context_.i64(0), blocks, winograd_.blocks_at_once, "winograd", [&](llvm::Value* from) {
       block_from_ = from;
-      block_count_ = smaller(context_.i64(tiling_.blocks_at_once), builder_.CreateSub(tiles, from));
+      block_count_ = smaller(context_.i64(winograd_.blocks_at_once), builder_.CreateSub(blocks, from));
       context_.when(at_once ? first : builder_.getTrue(), "rows", [&] { make_rows(); });
       context_.loop(column_from_, column_to_, plan_.block_columns(), "panel", [&](llvm::Value* column) {
         multiply(column);
@@ -143,11 +144,11 @@ class WinogradEmitter {
   /// Input transform: turns each block's positions into rows of the 16 products.
   void make_rows() {
     const auto& window = *plan_.window;
-    each_block([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
+    each_block([&](llvm::Value* block, llvm::Value* line, llvm::Value* place) {
       auto* position =
           builder_.CreateAdd(times(line, window.width() * winograd_results), times(place, winograd_results));
       auto* from = at(copy_, times(position, copy_row_));
-      auto* to = at(rows_, times(tile, row_));
+      auto* to = at(rows_, times(block, row_));
       context_.loop(
           context_.i64(0), context_.i64(window.channels), plan_.lanes, "channel", [&](llvm::Value* channel) {
             Vectors values;
@@ -201,10 +202,10 @@ class WinogradEmitter {
   void make_results(llvm::Value* column) {
     auto* column_end = smaller(builder_.CreateAdd(column, context_.i64(plan_.block_columns())), column_to_);
     constexpr int64_t results = winograd_results * winograd_results;
-    each_block([&](llvm::Value* tile, llvm::Value* line, llvm::Value* place) {
+    each_block([&](llvm::Value* block, llvm::Value* line, llvm::Value* place) {
       auto* first_line = times(builder_.CreateAdd(line_from_, line), winograd_results);
       auto* first_place = times(place, winograd_results);
-      auto* from = at(sums_, times(tile, plan_.block_columns()));
+      auto* from = at(sums_, times(block, plan_.block_columns()));
       context_.loop(column, column_end, plan_.lanes, "vector", [&](llvm::Value* start) {
         auto* first = at(from, builder_.CreateSub(start, column));
         Vectors values;
@@ -254,10 +255,10 @@ class WinogradEmitter {
 
   /// Calls `body` with the index of each block in the current group, and its line and place in the task.
   void each_block(const std::function<void(llvm::Value*, llvm::Value*, llvm::Value*)>& body) {
-    context_.loop(context_.i64(0), block_count_, 1, "tile", [&](llvm::Value* tile) {
-      auto* number = builder_.CreateAdd(block_from_, tile);
-      body(tile, builder_.CreateUDiv(number, context_.i64(tiling_.places)),
-           builder_.CreateURem(number, context_.i64(tiling_.places)));
+    context_.loop(context_.i64(0), block_count_, 1, "winograd.block", [&](llvm::Value* block) {
+      auto* number = builder_.CreateAdd(block_from_, block);
+      body(block, builder_.CreateUDiv(number, context_.i64(winograd_.places)),
+           builder_.CreateURem(number, context_.i64(winograd_.places)));
     });
   }
 
@@ -307,7 +308,7 @@ class WinogradEmitter {
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
   const GemmPlan& plan_;
-  const Winograd& tiling_;
+  const Winograd& winograd_;
   WindowPacker packer_;
   BlockEpilogue finish_;
   llvm::Type* accumulator_;

@@ -20,15 +20,15 @@ llvm::Value* smaller(llvm::IRBuilder<>& builder, llvm::Value* a, llvm::Value* b)
 void StatementEmitter::walk_transpose_blocks(const Point& point) {
   auto& builder = context_.builder;
   const auto all_lines = bounds(*plan_.inside), all_row = bounds(*plan_.vector);
-  const auto tile_at = [&](llvm::Value* first_line, llvm::Value* first) {
+  const auto block_at = [&](llvm::Value* first_line, llvm::Value* first) {
     const Range lines{all_lines.var, first_line,
                       smaller(builder, builder.CreateNSWAdd(first_line, context_.i64(plan_.transpose_lines)),
                               all_lines.to)};
     const Range row{
         all_row.var, first,
         smaller(builder, builder.CreateNSWAdd(first, context_.i64(plan_.transpose_row)), all_row.to)};
-    for (const auto& tile : transpose_blocks_) transpose_block(point, tile, lines, row);
-    context_.loop(lines.from, lines.to, 1, "tile.line", [&](llvm::Value* line) {
+    for (const auto& block : transpose_blocks_) transpose_block(point, block, lines, row);
+    context_.loop(lines.from, lines.to, 1, "block.line", [&](llvm::Value* line) {
       auto inner = point;
       inner.set(statement_.vars[lines.var].symbol, line);
       auto* number = builder.CreateNSWSub(line, lines.from);
@@ -38,28 +38,28 @@ void StatementEmitter::walk_transpose_blocks(const Point& point) {
             each_apart(points.size(), [&](size_t k) {
               body_.start(points[k]);
               auto* at = builder.CreateNSWSub(points[k].at(statement_.vars[row.var].symbol), row.from);
-              for (const auto& tile : transpose_blocks_)
-                body_.bind_stored(tile.load, transposed(tile, number, at));
+              for (const auto& block : transpose_blocks_)
+                body_.bind_stored(block.load, transposed(block, number, at));
               body_.store(body_.finish_stores());
             });
           },
           plan_.unroll);
     });
   };
-  context_.loop(all_lines.from, all_lines.to, plan_.transpose_lines, "tile.lines", [&](llvm::Value* line) {
-    context_.loop(all_row.from, all_row.to, plan_.transpose_row, "tile",
-                  [&](llvm::Value* first) { tile_at(line, first); });
+  context_.loop(all_lines.from, all_lines.to, plan_.transpose_lines, "block.lines", [&](llvm::Value* line) {
+    context_.loop(all_row.from, all_row.to, plan_.transpose_row, "block",
+                  [&](llvm::Value* first) { block_at(line, first); });
   });
 }
 
 /// A vector from a line of a transposition block, which starts at value `at` of the vector variable.
-llvm::Value* StatementEmitter::transposed(const TransposeBlock& tile, llvm::Value* line, llvm::Value* at) {
+llvm::Value* StatementEmitter::transposed(const TransposeBlock& block, llvm::Value* line, llvm::Value* at) {
   auto& builder = context_.builder;
-  const auto dtype = context_.kernel.buffers[statement_.ops[tile.load].buffer].dtype;
+  const auto dtype = context_.kernel.buffers[statement_.ops[block.load].buffer].dtype;
   auto* type = context_.storage_type(dtype);
-  auto* offset = builder.CreateNSWAdd(builder.CreateNSWMul(line, context_.i64(tile.pitch)), at);
+  auto* offset = builder.CreateNSWAdd(builder.CreateNSWMul(line, context_.i64(block.pitch)), at);
   return builder.CreateAlignedLoad(llvm::FixedVectorType::get(type, plan_.lanes),
-                                   builder.CreateInBoundsGEP(type, tile.transposed, offset),
+                                   builder.CreateInBoundsGEP(type, block.transposed, offset),
                                    llvm::Align(KernelContext::storage_bytes(dtype)));
 }
 
@@ -67,10 +67,10 @@ llvm::Value* StatementEmitter::transposed(const TransposeBlock& tile, llvm::Valu
 /// line is first copied into a buffer, while the next lines are prefetched, and the squares are made from
 /// that buffer. Squares read in place would have rows a power of two apart, which evict each other from a
 /// cache. Elements outside the ranges are garbage and never read.
-void StatementEmitter::transpose_block(const Point& point, const TransposeBlock& tile, const Range& lines,
+void StatementEmitter::transpose_block(const Point& point, const TransposeBlock& block, const Range& lines,
                                        const Range& row) {
   auto& builder = context_.builder;
-  const auto buffer = statement_.ops[tile.load].buffer;
+  const auto buffer = statement_.ops[block.load].buffer;
   const unsigned bytes = KernelContext::storage_bytes(context_.kernel.buffers[buffer].dtype);
   const llvm::Align align(bytes);
   auto* element = builder.getIntNTy(bytes * 8);
@@ -84,7 +84,7 @@ void StatementEmitter::transpose_block(const Point& point, const TransposeBlock&
     at.set(statement_.vars[row.var].symbol, smaller(builder, value, last));
     at.set(statement_.vars[lines.var].symbol, lines.from);
     body_.start(at);
-    return builder.CreateGEP(element, context_.base(buffer), body_.index(body_.load_address(tile.load)));
+    return builder.CreateGEP(element, context_.base(buffer), body_.index(body_.load_address(block.load)));
   };
   auto* last = builder.CreateNSWSub(row.to, context_.i64(1));
   auto* last_of_all = context_.i64(statement_.vars[row.var].extent - 1);
@@ -106,33 +106,33 @@ void StatementEmitter::transpose_block(const Point& point, const TransposeBlock&
       context_.mark(loaded, buffer);
       builder.CreateAlignedStore(loaded, builder.CreateInBoundsGEP(element, to, line), align);
     };
-    context_.loop(context_.i64(0), whole, lanes, "tile.read",
+    context_.loop(context_.i64(0), whole, lanes, "block.read",
                   [&](llvm::Value* line) { copy(line, nullptr); });
-    context_.when(builder.CreateICmpSLT(whole, count), "tile.tail",
+    context_.when(builder.CreateICmpSLT(whole, count), "block.tail",
                   [&] { copy(whole, context_.lane_mask(builder.CreateNSWSub(count, whole), plan_.lanes)); });
   };
-  context_.loop(row.from, row.to, lanes, "tile.rows", [&](llvm::Value* value) {
-    context_.loop(context_.i64(0), context_.i64(lanes), 1, "tile.row", [&](llvm::Value* k) {
+  context_.loop(row.from, row.to, lanes, "block.rows", [&](llvm::Value* value) {
+    context_.loop(context_.i64(0), context_.i64(lanes), 1, "block.row", [&](llvm::Value* k) {
       read(builder.CreateNSWAdd(value, k),
-           builder.CreateInBoundsGEP(element, tile.rows,
-                                     builder.CreateNSWMul(k, context_.i64(tile.row_pitch))));
+           builder.CreateInBoundsGEP(element, block.rows,
+                                     builder.CreateNSWMul(k, context_.i64(block.row_pitch))));
     });
-    auto* to = builder.CreateInBoundsGEP(element, tile.transposed, builder.CreateNSWSub(value, row.from));
-    context_.loop(context_.i64(0), count, lanes, "tile.square", [&](llvm::Value* line) {
+    auto* to = builder.CreateInBoundsGEP(element, block.transposed, builder.CreateNSWSub(value, row.from));
+    context_.loop(context_.i64(0), count, lanes, "block.square", [&](llvm::Value* line) {
       std::vector<llvm::Value*> square(plan_.lanes);
-      auto* source = builder.CreateInBoundsGEP(element, tile.rows, line);
+      auto* source = builder.CreateInBoundsGEP(element, block.rows, line);
       for (unsigned k = 0; k < plan_.lanes; ++k)
         square[k] = builder.CreateAlignedLoad(
             vector,
-            builder.CreateConstInBoundsGEP1_64(element, source, static_cast<uint64_t>(k * tile.row_pitch)),
+            builder.CreateConstInBoundsGEP1_64(element, source, static_cast<uint64_t>(k * block.row_pitch)),
             align);
       transpose_square(builder, square);
       auto* target =
-          builder.CreateInBoundsGEP(element, to, builder.CreateNSWMul(line, context_.i64(tile.pitch)));
+          builder.CreateInBoundsGEP(element, to, builder.CreateNSWMul(line, context_.i64(block.pitch)));
       for (unsigned k = 0; k < plan_.lanes; ++k)
         builder.CreateAlignedStore(
             square[k],
-            builder.CreateConstInBoundsGEP1_64(element, target, static_cast<uint64_t>(k * tile.pitch)),
+            builder.CreateConstInBoundsGEP1_64(element, target, static_cast<uint64_t>(k * block.pitch)),
             align);
     });
   });

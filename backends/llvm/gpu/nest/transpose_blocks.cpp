@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "backends/llvm/gpu/nest/transpose_tiles.h"
+#include "backends/llvm/gpu/nest/transpose_blocks.h"
 
 #include <llvm/IR/DerivedTypes.h>
 
@@ -14,13 +14,13 @@ namespace {
 constexpr int64_t side = 64;  // side of the square
 // Elements of a line in shared memory; the padding puts columns into different banks.
 constexpr int64_t line = side + 1;
-constexpr int64_t threads = transpose_tile_threads;
+constexpr int64_t threads = transpose_block_threads;
 
-int64_t tiles_of(const loop::Var& var) { return (var.extent + side - 1) / side; }
+int64_t squares_of(const loop::Var& var) { return (var.extent + side - 1) / side; }
 
-class TilesEmitter {
+class TransposeEmitter {
  public:
-  TilesEmitter(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan)
+  TransposeEmitter(KernelContext& context, ThreadBlock& block, const TransposeBlocksPlan& plan)
       : context_(context),
         builder_(context.builder),
         block_(block),
@@ -31,7 +31,7 @@ class TilesEmitter {
         body_(context, statement_) {}
 
   void emit() {
-    find_tile();
+    find_square();
     std::vector<llvm::Value*> memories;
     for (const auto load : plan_.transposed) {
       memories.push_back(block_.shared(stored(load), side * line));
@@ -60,14 +60,14 @@ class TilesEmitter {
     return context_.storage_type(context_.kernel.buffers[statement_.ops[load].buffer].dtype);
   }
 
-  void find_tile() {
+  void find_square() {
     std::vector<loop::Var> vars;
     for (size_t k = 0; k < statement_.vars.size(); ++k)
       if (k != plan_.along && k != plan_.across) vars.push_back(statement_.vars[k]);
     vars.push_back(across_);
-    vars.back().extent = tiles_of(across_);
+    vars.back().extent = squares_of(across_);
     vars.push_back(along_);
-    vars.back().extent = tiles_of(along_);
+    vars.back().extent = squares_of(along_);
     const auto values = context_.coordinates(vars, block_.number());
     for (size_t k = 0; k + 2 < vars.size(); ++k) outer_.set(vars[k].symbol, values[k]);
     first_across_ = builder_.CreateNSWMul(values[vars.size() - 2], context_.i64(side));
@@ -133,7 +133,7 @@ class TilesEmitter {
   KernelContext& context_;
   llvm::IRBuilder<>& builder_;
   ThreadBlock& block_;
-  const TransposeTilesPlan& plan_;
+  const TransposeBlocksPlan& plan_;
   const loop::Statement& statement_;
   const loop::Var &along_, &across_;
   BodyEmitter body_;
@@ -143,7 +143,7 @@ class TilesEmitter {
 
 }  // namespace
 
-std::optional<TransposeTilesPlan> plan_transpose_tiles(loop::Kernel& kernel) {
+std::optional<TransposeBlocksPlan> plan_transpose_blocks(loop::Kernel& kernel) {
   const auto& statement = kernel.statements[0];
   if (kernel.statements.size() != 1 || statement.kind != FE_STATEMENT_MAP || !statement.carries.empty() ||
       statement.stores.size() != 1 || statement.stores[0].mode != FE_STORE_SET)
@@ -153,7 +153,7 @@ std::optional<TransposeTilesPlan> plan_transpose_tiles(loop::Kernel& kernel) {
     return pool.coefficient(element_address(pool, kernel.buffers[buffer], index), var.symbol);
   };
   constexpr int64_t least = side / 2;  // extent of both loops; smaller squares waste threads
-  TransposeTilesPlan plan;
+  TransposeBlocksPlan plan;
   const auto& store = statement.stores[0];
   const auto is_along = [&](const loop::Var& var) {
     return var.kind == loop::VarKind::parallel && var.extent >= least &&
@@ -190,12 +190,12 @@ std::optional<TransposeTilesPlan> plan_transpose_tiles(loop::Kernel& kernel) {
   plan.blocks = 1;
   for (size_t k = 0; k < statement.vars.size(); ++k)
     plan.blocks *=
-        k == plan.along || k == plan.across ? tiles_of(statement.vars[k]) : statement.vars[k].extent;
+        k == plan.along || k == plan.across ? squares_of(statement.vars[k]) : statement.vars[k].extent;
   return plan;
 }
 
-void emit_transpose_tiles(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan) {
-  TilesEmitter(context, block, plan).emit();
+void emit_transpose_blocks(KernelContext& context, ThreadBlock& block, const TransposeBlocksPlan& plan) {
+  TransposeEmitter(context, block, plan).emit();
 }
 
 }  // namespace ferrite::emitter

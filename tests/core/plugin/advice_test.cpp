@@ -2,7 +2,7 @@
 // Fusion policies, cost models and metric sinks: whose word counts, what becomes of one that fails.
 #include "core/plugin/advice.h"
 
-#include "plugin_support.h"
+#include "tests/plugins/plugin_support.h"
 
 #include <filesystem>
 #include <fstream>

@@ -12,7 +12,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from program import BAD_INPUT, OK, PLUGINS, ROOT, USAGE, ProgramTest, Settings, main  # noqa: E402
 
 DESCRIPTOR = """schema = 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "program.h"
+#include "format/program.h"
 
 #include <set>
 #include <string_view>

@@ -17,8 +17,8 @@
 #include "driver/isolate/isolated_plugin.h"
 #include "driver/validate/verdicts.h"
 #include "ferrite/graph.hpp"
-#include "plugin_support.h"
 #include "runtime/target/number_table.h"
+#include "tests/plugins/plugin_support.h"
 
 namespace ferrite::core::plugin::test {
 namespace {

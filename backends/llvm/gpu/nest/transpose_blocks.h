@@ -13,7 +13,7 @@
 
 namespace ferrite::emitter {
 
-struct TransposeTilesPlan {
+struct TransposeBlocksPlan {
   size_t along = 0;                    ///< number of the loop whose neighbours are written adjacently
   size_t across = 0;                   ///< number of the loop whose neighbours are read adjacently
   int64_t lanes = 1;                   ///< adjacent elements per access of a thread, in both directions
@@ -21,12 +21,12 @@ struct TransposeTilesPlan {
   int64_t blocks = 0;
 };
 
-inline constexpr unsigned transpose_tile_threads = 256;
+inline constexpr unsigned transpose_block_threads = 256;
 
 /// Returns nullopt if the kernel is no such map.
-std::optional<TransposeTilesPlan> plan_transpose_tiles(loop::Kernel& kernel);
+std::optional<TransposeBlocksPlan> plan_transpose_blocks(loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
-void emit_transpose_tiles(KernelContext& context, ThreadBlock& block, const TransposeTilesPlan& plan);
+void emit_transpose_blocks(KernelContext& context, ThreadBlock& block, const TransposeBlocksPlan& plan);
 
 }  // namespace ferrite::emitter
