@@ -53,7 +53,8 @@ Convolutions = topic("Convolutions", {
     "volume transposed": transposed(volume, 2, 2, 2, stride=2),
     "image of bf16": case(lambda a, w: F.conv2d(a, w, padding=1), image.bfloat16(), torch.randn(5, 4, 3, 3).bfloat16(), reference=True),
     "image of f64": case(lambda a, w: F.conv2d(a, w, padding=1), image.double(), torch.randn(5, 4, 3, 3).double(), gradients=True),
-    "a chain": case(lambda a, v, w: F.conv2d(F.relu(F.conv2d(a, v, padding=1)), w, stride=2), image, torch.randn(6, 4, 3, 3), torch.randn(3, 6, 3, 3), gradients=True),
+    "a chain": case(lambda a, v, w: F.conv2d(F.relu(F.conv2d(a, v, padding=1)), w, stride=2), image, torch.randn(6, 4, 3, 3),
+        torch.randn(3, 6, 3, 3), gradients=True),
 })
 
 Pooling = topic("Pooling", {
@@ -79,7 +80,8 @@ Pooling = topic("Pooling", {
     "norm of windows": case(lambda a: F.lp_pool2d(a.abs() + 1, 2, 2), image, gradients=True),
     "back to places": case(lambda a: F.max_unpool2d(*F.max_pool2d(a, 2, return_indices=True), 2, output_size=(9, 8)), image, fallback="silent"),
     "nearest": case(lambda a: F.interpolate(a, scale_factor=2), image, gradients=True),
-    "bilinear": case(lambda a: (F.interpolate(a, (5, 11), mode="bilinear"), F.interpolate(a, (12, 4), mode="bilinear", align_corners=True)), image, gradients=True),
+    "bilinear": case(lambda a: (F.interpolate(a, (5, 11), mode="bilinear"), F.interpolate(a, (12, 4), mode="bilinear",
+        align_corners=True)), image, gradients=True),
     "shuffled pixels": case(lambda a: (F.pixel_shuffle(a, 2), F.pixel_unshuffle(a[..., :8, :], 2)), image, gradients=True),
     "of bf16": case(lambda a: (F.avg_pool2d(a, 2), F.max_pool2d(a, 3)), image.bfloat16(), reference=True),
 })
@@ -94,13 +96,17 @@ Attention = topic("Attention", {
     "with a mask": case(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m | torch.eye(6, dtype=torch.bool)), q, k, v, keep, gradients=True),
     "of other lengths": case(lambda q, k, v: F.scaled_dot_product_attention(q[:, :, :3], k, v), q, k, v, gradients=True),
     "grouped": case(lambda q, k, v: F.scaled_dot_product_attention(q, k[:, :2], v[:, :2], enable_gqa=True), q, k, v, gradients=True),
-    "of transposed heads": case(lambda q, k, v: F.scaled_dot_product_attention(*(t.transpose(1, 2) for t in (q, k, v))).transpose(1, 2), q, k, v, gradients=True),
+    "of transposed heads": case(lambda q, k, v: F.scaled_dot_product_attention(*(t.transpose(1, 2) for t in (q, k, v))).transpose(1, 2), q,
+        k, v, gradients=True),
     "of three dims": case(lambda q, k, v: F.scaled_dot_product_attention(q[0], k[0], v[0]), q, k, v, gradients=True),
     "of bf16": case(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), q.bfloat16(), k.bfloat16(), v.bfloat16(), reference=True),
     "written out": case(lambda q, k, v: ((q @ k.transpose(-1, -2)) / 8 ** 0.5).softmax(-1) @ v, q, k, v, gradients=True),
-    "written out with a mask": case(lambda q, k, v: (q @ k.mT).masked_fill(~torch.ones(6, 6, dtype=torch.bool).tril(), float("-inf")).softmax(-1) @ v, q, k, v, gradients=True),
-    "one step with a cache": case(lambda q, k, v: F.scaled_dot_product_attention(q[:, :, -1:], torch.cat([k, k[:, :, -1:]], 2), torch.cat([v, v[:, :, :1]], 2)), q, k, v),
-    "rotated": case(lambda q, k, v: F.scaled_dot_product_attention(*(torch.cat([-t[..., 4:], t[..., :4]], -1) * 0.5 + t for t in (q, k)), v), q, k, v, gradients=True),
+    "written out with a mask": case(lambda q, k, v: (q @ k.mT).masked_fill(~torch.ones(6, 6, dtype=torch.bool).tril(),
+        float("-inf")).softmax(-1) @ v, q, k, v, gradients=True),
+    "one step with a cache": case(lambda q, k, v: F.scaled_dot_product_attention(q[:, :, -1:], torch.cat([k, k[:, :, -1:]], 2),
+        torch.cat([v, v[:, :, :1]], 2)), q, k, v),
+    "rotated": case(lambda q, k, v: F.scaled_dot_product_attention(*(torch.cat([-t[..., 4:], t[..., :4]], -1) * 0.5 + t for t in (q, k)),
+        v), q, k, v, gradients=True),
     "einsum": case(lambda q, k, v: torch.einsum("bhij,bhjd->bhid", torch.einsum("bhid,bhjd->bhij", q, k).softmax(-1), v), q, k, v, gradients=True),
 })
 
@@ -112,7 +118,8 @@ Norms = topic("Norms", {
     "instance": case(lambda a: F.instance_norm(a), image, gradients=True),
     "root mean square": case(lambda a, w: F.rms_norm(a, (8,), w), image, torch.randn(8), gradients=True),
     "batch, in training": case(lambda a, w, b: F.batch_norm(a, None, None, w, b, True), image, scale, offset, gradients=True),
-    "batch, of known statistics": case(lambda a, w, b: F.batch_norm(a, torch.full((4,), 0.1), torch.full((4,), 1.5), w, b), image, scale, offset, gradients=True),
+    "batch, of known statistics": case(lambda a, w, b: F.batch_norm(a, torch.full((4,), 0.1), torch.full((4,), 1.5), w, b), image, scale,
+        offset, gradients=True),
     "local response": case(lambda a: F.local_response_norm(a, 3), image, gradients=True),
     "normalised": case(lambda a: (F.normalize(a), F.cosine_similarity(a[0], a[1])), image, gradients=True),
     "layer of bf16": case(lambda a: F.layer_norm(a, (8,)), image.bfloat16(), reference=True),
