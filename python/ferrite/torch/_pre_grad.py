@@ -58,6 +58,10 @@ def _reason_against(module: fx.GraphModule, inputs: Sequence[Any]) -> str | None
     for node in module.graph.nodes:
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             return f"the graph has the operator '{node.target}', which holds a graph of its own"
+        if node.target is torch.amp.autocast_mode._enter_autocast:
+            return "autocast decides its dtypes later"
+    if torch._C._is_any_autocast_enabled():
+        return "autocast decides its dtypes later"
     for one in inputs:
         if not isinstance(one, torch.Tensor) or any(isinstance(size, torch.SymInt) for size in one.shape):
             return "its sizes are symbolic"
@@ -119,7 +123,7 @@ def _replace(module: fx.GraphModule, change: dict[str, Any]) -> None:
     inputs = list(dict.fromkeys(_inputs_of(sorted(replaced, key=order.__getitem__), [by_name[name] for name in change["inputs"]])))
     users = {user for node in results for user in node.users if user not in replaced}
     last = max(inputs, key=order.__getitem__)
-    if users and order[last] > min(order[user] for user in users):
+    if users and order[last] >= min(order[user] for user in users):
         raise Error(
             "FE-G59",
             f"pass '{', '.join(change['passes'])}' makes one region of {', '.join(change['nodes'])}, and a node between them needs "

@@ -76,7 +76,7 @@ class Hooks(BackendTest):
 
     def plugin(self, phase, rule=_rule):
         folder = pathlib.Path(self.folder.name, phase)
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         (folder / "rules.fe").write_text(rule.replace("PHASE", phase))
         (folder / "acme.trig.plugin.toml").write_text(_descriptor)
         return str(folder / "acme.trig.plugin.toml")
@@ -105,7 +105,7 @@ class Hooks(BackendTest):
                 self.reports.clear()
                 self.train(self.plugin(phase))
                 counts = [self.applied("rule", records) for records in self.ledgers()]
-                notes = [report.note for report in self.reports if report.kind == "pre_grad"]
+                notes = self.notes()
                 if phase == "pre_grad":
                     self.assertEqual(len(notes), 1)
                     self.assertIn("acme.trig.square replaced cos, mul", notes[0])
@@ -116,6 +116,106 @@ class Hooks(BackendTest):
                     self.assertEqual(counts, [1, 0])  # once, on the joint graph, whose records the forward part has
                 else:
                     self.assertGreaterEqual(counts[0], 1)
+
+    def notes(self):
+        return [report.note for report in self.reports if report.kind == "pre_grad"]
+
+    def test_fusions_of_many_nodes_before_differentiation(self):
+        class Norm(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.randn(8))
+
+            def forward(self, x):
+                return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+        rule = """
+rule acme.trig.norm at PHASE {
+  match {
+    %p = pow(%x, 2) once   %m = reduce_mean(%p) {axes = [-1], keepdims = true} once   %v = add(%m, 1e-6) once
+    %q = rsqrt(%v) once   %n = mul(%x, %q) once   %r = mul(%n, %w)
+  }
+  yield { %r = rms_norm(%x, %w) {axis = -1, epsilon = 1e-6} }
+}
+"""
+        model = nn.Sequential(nn.Linear(4, 8), Norm(), nn.Linear(8, 8), Norm())
+        self.train(self.plugin("pre_grad", rule), model)
+        (note,) = self.notes()
+        self.assertEqual(note.count("acme.trig.norm replaced pow"), 2)
+
+    def test_rules_see_parts_of_the_models_operators(self):
+        # An aten.linear is a product and a sum for Ferrite; the rule replaces the sum only, and all of it is one region.
+        rule = """
+rule acme.trig.bias at PHASE {
+  match { %m = matmul(%x, %w) once   %r = add(%m, %b) }
+  yield { %p = matmul(%x, %w)   %n = neg(%b)   %r = sub(%p, %n) }
+}
+"""
+        self.train(self.plugin("pre_grad", rule), nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)))
+        self.assertEqual(self.notes(), ["acme.trig.bias replaced linear; acme.trig.bias replaced linear_1"])
+
+    def test_passes_in_cpp_before_differentiation(self):
+        self.train(str(_test_plugins / "hooks.so"), nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)))
+        (note,) = self.notes()
+        self.assertIn("test.hooks.pre_grad", note)
+        self.assertIn("replaced relu", note)
+
+    def test_models_that_change_tensors_are_rewritten_in_stretches(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear, self.norm = nn.Linear(4, 6), nn.BatchNorm1d(6)
+
+            def forward(self, x):
+                y = square(self.norm(self.linear(x)))
+                y.add_(1)
+                return square(y)
+
+        self.train(self.plugin("pre_grad"), Model())
+        (note,) = self.notes()
+        self.assertEqual(note.count("acme.trig.square replaced"), 2)
+
+    def test_gradients_that_only_some_inputs_and_results_of_a_region_have(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x):
+                with torch.no_grad():
+                    z = square(self.linear(x))
+                return square(self.linear(x)) * z + square(x)
+
+        self.train(self.plugin("pre_grad"), Model())
+        self.assertEqual(self.notes()[0].count("acme.trig.square replaced"), 3)
+
+    def test_where_pre_grad_cannot_run_before_differentiation_it_is_told(self):
+        class Checkpointed(Model):
+            def forward(self, x):
+                return torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=False)
+
+        class Mixed(Model):
+            def forward(self, x):
+                with torch.autocast("cpu", dtype=torch.float16, enabled=False):
+                    return super().forward(x)
+
+        for model, reason in ((Checkpointed(), "holds a graph of its own"), (Mixed(), "autocast")):
+            with self.subTest(reason=reason):
+                torch._dynamo.reset()
+                self.reports.clear()
+                self.train(self.plugin("pre_grad"), model)
+                (note,) = self.notes()
+                self.assertIn(reason, note)
+
+    def test_a_change_that_no_operator_can_hold_is_an_error(self):
+        # A region of both nodes would have to run before and after the one between them.
+        change = {"nodes": ["exp", "sin"], "passes": ["acme.wide"], "inputs": ["x_1"], "constants": [], "ops": [],
+                  "outputs": [["exp", 0], ["sin", 0]]}
+        traced = torch.fx.experimental.proxy_tensor.make_fx(lambda x: torch.sin(torch.cos(torch.exp(x))) + 1)(torch.ones(2))
+        with self.assertRaises(ferrite.Error) as caught:
+            ferrite.torch._pre_grad._replace(traced, change)
+        self.assertEqual(caught.exception.code, "FE-G59")
+        self.assertIn("acme.wide", caught.exception.text)
 
     def test_the_same_plugins_work_on_models_of_onnx_and_on_models_in_inference(self):
         x = torch.randn(3, 4)
