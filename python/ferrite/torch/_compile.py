@@ -35,6 +35,7 @@ class Report:
     programs: list[Any] = dataclasses.field(default_factory=list)  # _bridge.Model
     streams: list[bytes] = dataclasses.field(default_factory=list)  # of the programs
     unsupported: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # node, overload, reason
+    left: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # to PyTorch, by choice
     saved_bytes: int | None = None  # of a joint graph: what its forward part keeps for the backward part
     note: str = ""
 
@@ -112,6 +113,15 @@ def survey(session: Any, nodes: Sequence[fx.Node], sizes: Sizes) -> dict[fx.Node
     return refused
 
 
+def _why_left(node: fx.Node) -> str | None:
+    """Why a node runs in PyTorch by choice: it is no fallback. None: Ferrite compiles it."""
+    if node.target is seeds_op:
+        return "it draws from PyTorch's generator"
+    if node.target is torch.ops.aten.convolution_backward.default and node.args[0].meta["val"].device.type == "cuda":
+        return "gradients of convolutions are faster in PyTorch's library for this device"
+    return None
+
+
 class _Compiler:
     def __init__(self, module: fx.GraphModule, sizes: Sizes, options: Options, report: Report) -> None:
         self.module = module
@@ -119,11 +129,9 @@ class _Compiler:
         self.options = options
         self.report = report
         self.computing = [node for node in module.graph.nodes if node.op == "call_function" and not is_symbolic(node)]
-        # These draw from PyTorch's generator; they are no fallback.
-        self.drawing = {node: "" for node in self.computing if node.target is seeds_op}
-        self.unsupported = {
-            node: reason for node in self.computing if node not in self.drawing and (reason := why_not(node))
-        }
+        self.left = {node: reason for node in self.computing if (reason := _why_left(node))}
+        self.unsupported = {node: reason for node in self.computing if node not in self.left and (reason := why_not(node))}
+        report.left += [(node.name, str(node.target), reason) for node, reason in self.left.items()]
         (self.output,) = (node for node in module.graph.nodes if node.op == "output")
         values = (node.meta.get("val") for node in module.graph.nodes)
         self.session = session_for(options, device_type_of(value for value in values if isinstance(value, torch.Tensor)))
@@ -131,7 +139,7 @@ class _Compiler:
     def run(self) -> Callable[[list[Any]], Sequence[Any]]:
         if not self.computing:
             return _eager(self.module)
-        if not self.unsupported and not self.drawing:
+        if not self.unsupported and not self.left:
             try:
                 return self._whole()
             except Error as error:
@@ -157,12 +165,11 @@ class _Compiler:
 
     def _survey(self) -> None:
         """Finds the nodes that the importer refuses."""
+        outside = {**self.unsupported, **self.left}
         candidates = [
             node
             for node in self.computing
-            if node not in self.unsupported
-            and node not in self.drawing
-            and not (node.target is operator.getitem and node.args[0] in self.unsupported)
+            if node not in outside and not (node.target is operator.getitem and node.args[0] in outside)
         ]
         if candidates:
             self.unsupported.update(survey(self.session, candidates, self.sizes))
@@ -279,7 +286,7 @@ class _Compiler:
                     used in made for used in node.all_input_nodes
                 ) else self.sizes.of(node.meta["val"])
         tensors = [node for node in self.module.graph.nodes if not (node.op == "call_function" and is_symbolic(node))]
-        for part in partition(tensors, {**self.unsupported, **self.drawing}):
+        for part in partition(tensors, {**self.unsupported, **self.left}):
             if part.compiled:
                 self._add_segment(graph, part, made)
             else:

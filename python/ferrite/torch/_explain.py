@@ -20,9 +20,10 @@ from ferrite.torch._backend import backend
 class Explanation:
     """What `explain` found.
 
-    graphs: for each graph its kind, number of nodes, programs with their stats, the nodes that run in PyTorch, the bytes
+    graphs: for each graph its kind, number of nodes, programs with their stats, the nodes that run in PyTorch since
+        Ferrite cannot compile them ("unsupported") or since PyTorch is to run them ("left"), the bytes
         that a joint graph keeps for its backward pass, and a note.
-    streams: for each graph the node streams of its programs; the program `ferrite` reads them as files, see save().
+    streams: for each graph the node streams of its programs, of a joint graph one; the program `ferrite` reads them as files, see save().
     """
 
     graphs: list[dict[str, Any]]
@@ -41,7 +42,7 @@ class Explanation:
     def __str__(self) -> str:
         lines = []
         for k, graph in enumerate(self.graphs):
-            compiled = graph["nodes"] - len(graph["unsupported"])
+            compiled = graph["nodes"] - len(graph["unsupported"]) - len(graph["left"])
             kernels = sum(program["kernels"] for program in graph["programs"])
             lines.append(
                 f"graph {k} ({graph['kind']}): {compiled} of {graph['nodes']} nodes compiled to "
@@ -51,7 +52,7 @@ class Explanation:
                 lines.append(f"  kept for the backward pass: {graph['saved_bytes']} bytes")
             if graph["note"]:
                 lines.append(f"  {graph['note']}")
-            counts = Counter((overload, reason) for _, overload, reason in graph["unsupported"])
+            counts = Counter((overload, reason) for _, overload, reason in [*graph["left"], *graph["unsupported"]])
             for (overload, reason), count in counts.most_common():
                 lines.append(f"  in PyTorch: {overload}{f' ({count} nodes)' if count > 1 else ''}: {reason}")
         return "\n".join(lines)
@@ -75,6 +76,7 @@ def explain(model: Callable[..., Any], *args: Any, options: dict[str, Any] | Non
                 "nodes": report.nodes,
                 "programs": [program.stats() for program in report.programs],
                 "unsupported": report.unsupported,
+                "left": report.left,
                 "saved_bytes": report.saved_bytes,
                 "note": report.note,
             }

@@ -175,10 +175,10 @@ class _Joint:
 
     def divide(self) -> tuple[fx.GraphModule, fx.GraphModule]:
         unsupported = self.compiler.unsupported
-        drawing = self.compiler.drawing
-        if any(is_random(node) and node not in drawing for node in self.compiler.computing):  # attention without dropout is none in fact
+        left = self.compiler.left
+        if any(is_random(node) and node not in left for node in self.compiler.computing):  # attention without dropout is none in fact
             self.compiler._survey()
-        self._run_early([*unsupported, *drawing])
+        self._run_early([*unsupported, *left])
         try:
             forward, backward = self._partitioned()
         except Error as error:
@@ -187,7 +187,7 @@ class _Joint:
             self.compiler._survey()
             if not set(unsupported) - known:  # all could be imported
                 raise _Undivided(str(error)) from error
-            self._run_early([*unsupported, *drawing])
+            self._run_early([*unsupported, *left])
             forward, backward = self._partitioned()
         parts = self._modules(forward, backward)
         self.compiler._say()
@@ -210,7 +210,8 @@ class _Joint:
                 if used in self.early or used.op == "get_attr" or used in self.primals:
                     continue
                 if used.op != "call_function" or used.all_input_nodes:
-                    raise _Undivided(f"node '{node.name}' ({node.target}) runs in PyTorch: {self.compiler.unsupported.get(node)}")
+                    reason = {**self.compiler.unsupported, **self.compiler.left}.get(node)
+                    raise _Undivided(f"node '{node.name}' ({node.target}) runs in PyTorch: {reason}")
                 self.early[used] = None
             self.early[node] = None
 
@@ -276,6 +277,7 @@ class _Joint:
         results = self._call(back, backward, ports, given)
         back.output(tuple(fx.map_arg(values[count:], lambda used: inputs[used] if used in inputs else results[used.name])))
         self._describe(back, descriptions[count:])
+        self.report.streams.append(self.segment.stream)
         self.report.programs += [part for part in (forward, backward) if part.outputs()]
         return fx.GraphModule(self.module, graph), fx.GraphModule(self.module, back)
 
