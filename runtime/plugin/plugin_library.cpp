@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/support/digest.h"
+#include "core/support/files/elf_needs.h"
 #include "core/support/files/elf_segments.h"
 #include "core/support/files/file_descriptor.h"
 #include "core/support/files/weights.h"
@@ -80,11 +81,19 @@ Result<void> check_file(const std::string& path) {
   return {};
 }
 
+constexpr auto load_mode = boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local;
+
+/// Never dlclose: pointers to the plugin's tables and code stay valid.
+void keep(const boost::dll::shared_library& library, std::vector<boost::dll::shared_library>& kept) {
+  if (std::none_of(kept.begin(), kept.end(),
+                   [&](const auto& other) { return other.native() == library.native(); }))
+    kept.push_back(library);
+}
+
 Result<fe_plugin_entry_v0_fn> load(const std::string& file, const std::string& path,
                                    std::vector<boost::dll::shared_library>& kept) {
   boost::dll::fs::error_code failed;
-  boost::dll::shared_library library(
-      file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local, failed);
+  boost::dll::shared_library library(file, load_mode, failed);
   if (failed) {
     const char* reason = dlerror();
     return at(
@@ -95,14 +104,27 @@ Result<fe_plugin_entry_v0_fn> load(const std::string& file, const std::string& p
   }
   auto entry =
       library.has(FE_PLUGIN_ENTRY) ? &library.get<const fe_plugin_v0*(uint32_t)>(FE_PLUGIN_ENTRY) : nullptr;
-  // Never dlclose: pointers to the plugin's tables and code stay valid.
-  if (std::none_of(kept.begin(), kept.end(),
-                   [&](const auto& other) { return other.native() == library.native(); }))
-    kept.push_back(library);
+  keep(library, kept);
   if (entry) return entry;
   return at(path,
             error(FE_EINVALID, "FE-P03", "it exports no '{}'; is it a Ferrite plugin of ABI version {}?",
                   FE_PLUGIN_ENTRY, FE_ABI_MAJOR));
+}
+
+/// Opens what a plugin needs and brings along. For a copy in memory the loader does not find it, since
+/// $ORIGIN is the folder of the copy; a library that is open already it finds by its name. What does not open
+/// here is reported when the plugin is loaded.
+void load_needs(const std::string& copy, const std::string& path,
+                std::vector<boost::dll::shared_library>& kept) {
+  const auto file = graph::MappedFile::open(copy);
+  if (!file) return;
+  std::error_code failed_path;
+  const auto folder = std::filesystem::absolute(path, failed_path).parent_path().string();
+  for (const auto& needed : ElfNeeds::parse((*file)->bytes()).files_below_origin(folder)) {
+    boost::dll::fs::error_code failed;
+    boost::dll::shared_library library(needed, load_mode, failed);
+    if (!failed) keep(library, kept);
+  }
 }
 
 /// The libraries that this process has loaded; they stay for its lifetime.
@@ -141,8 +163,9 @@ Result<fe_plugin_entry_v0_fn> open_locked(const std::string& path, const std::st
   if (auto known = all.locked.find(sha256); known != all.locked.end()) return known->second;
   // The loader identifies libraries by name, here /proc/self/fd/NUMBER, so the descriptor must never be
   // reused.
-  const int number = copy.release();
-  FE_TRY(auto entry, load(fmt::format("/proc/self/fd/{}", number), path, all.libraries));
+  const auto file = fmt::format("/proc/self/fd/{}", copy.release());
+  load_needs(file, path, all.libraries);
+  FE_TRY(auto entry, load(file, path, all.libraries));
   all.locked.emplace(sha256, entry);
   return entry;
 }

@@ -77,6 +77,20 @@ TEST_F(LockedLibrary, IsRefusedWhenItIsExchangedAfterTheManifestWasRead) {
   EXPECT_TRUE(session.error().text.starts_with(library_)) << session.error().text;
 }
 
+TEST_F(LockedLibrary, FindsTheLibrariesBesideItsFile) {
+  fs::copy_file(library_of("needs_neighbour"), library_, fs::copy_options::overwrite_existing);
+  const auto hash = hash_library(library_);
+  ASSERT_TRUE(hash);
+  const auto alone = open_library(library_, *hash);
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().code, "FE-P02") << alone.error().message();
+  fs::create_directory(folder_ / "neighbours");
+  fs::copy_file(library_of("neighbours/libneighbour"), folder_ / "neighbours/libneighbour.so");
+  const auto entry = open_library(library_, *hash);
+  ASSERT_TRUE(entry) << entry.error().message();
+  EXPECT_EQ(abi::string((*entry)(FE_ABI_MINOR)->id), "test.pure_c");
+}
+
 TEST_F(LockedLibrary, IsForThisMachine) {
   std::fstream file(library_, std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(18);  // e_machine
