@@ -256,11 +256,94 @@ OpDef conv_transpose_op() {
                   "conv_transpose(%x, %w) {strides = [1, 4], pads_low = [1, 1], pads_high = [1, 3]}")});
 }
 
+/// The windows of a convolution of x [n, groups * in, spatial..] whose gradient is g [n, groups * out,
+/// spatial..].
+Convolution weight_gradient_of(const Instance& op) {
+  auto x = typed(op, 0, FE_PRIM_FLOAT), g = op.operand(1);
+  need_rank(op, 0, x.rank(), 3, 5);
+  need_rank(op, 1, g.rank(), x.rank(), x.rank());
+  need_same_dtype(op, 1, x.dtype);
+  need_fit(x.dims[0] == g.dims[0], op, to_string(x), " and ", to_string(g), " have different batches");
+  Convolution c;
+  c.groups = op.attrs.integer("groups");
+  need_value(c.groups > 0 && x.dims[1] % c.groups == 0 && g.dims[1] % c.groups == 0, op, "groups", "is ",
+             c.groups, ", which does not divide the ", x.dims[1], " and ", g.dims[1], " channels");
+  c.in = x.dims[1] / c.groups;
+  c.out = g.dims[1] / c.groups;
+  auto& w = c.window;
+  w.input = spatial_dims(x);
+  w.output = spatial_dims(g);
+  const size_t rank = w.input.size();
+  w.kernel = integers(op, "kernel", rank, 1, large >> 16);
+  w.strides = spatial(op, "strides", rank, 1, 1);
+  w.low = spatial(op, "pads_low", rank, 0, -(large >> 16));
+  w.high = Dims(rank, 0);
+  w.dilations = spatial(op, "dilations", rank, 1, 1);
+  return c;
+}
+
+/// One contraction over the batch and all places of the windows.
+void lower_conv_weight_gradient(Lowering& l) {
+  auto c = weight_gradient_of(l.op);
+  auto x = l.operand(0);
+  Dims parallel, summed{x.type.dims[0]};
+  if (c.groups > 1) parallel.push_back(c.groups);
+  parallel.insert(parallel.end(), {c.out, c.in});
+  parallel.insert(parallel.end(), c.window.kernel.begin(), c.window.kernel.end());
+  summed.insert(summed.end(), c.window.output.begin(), c.window.output.end());
+  auto vars = l.begin(parallel, summed);
+  size_t next = 0;
+  const Idx group = c.groups > 1 ? vars[next++] : l.constant_index(0);
+  const Idx out = vars[next++], in = vars[next++];
+  const size_t first_step = next, n = first_step + c.window.rank(), first_place = n + 1;
+  Indices input{vars[n], group * c.in + in}, gradient{vars[n], group * c.out + out},
+      to{group * c.out + out, in};
+  for (size_t d = 0; d < c.window.rank(); ++d) {
+    input.push_back(window_index(c.window, d, vars[first_place + d], vars[first_step + d]));
+    gradient.push_back(vars[first_place + d]);
+    to.push_back(vars[first_step + d]);
+  }
+  Val element = load_window(l, x, input, 2, c.window, [&] { return l.constant(x.type.dtype, 0); });
+  Val sum = l.contract(widen(l.load(1, gradient)), widen(element), FE_CONTRACT_GEMM);
+  l.store(l.result(), to, cast(sum, l.result().type.dtype));
+  l.end();
+}
+
+OpDef conv_weight_gradient_op() {
+  return op_def("conv_weight_gradient")
+      .doc(
+          "The gradient [o, c / groups, kernel..] of the weights of a convolution of x [n, c, spatial..], "
+          "given the "
+          "gradient g [n, o, spatial..] of its result: the sum over the batch and all places.")
+      .operands("x", "g")
+      .required(attr("kernel", Dims{}), "the weights' spatial dims")
+      .attr(attr("strides", Dims{}), "one number a spatial dim; empty: 1")
+      .attr(attr("pads_low", Dims{}), "zeros before each spatial dim; empty: 0")
+      .attr(attr("dilations", Dims{}), "distance of kernel elements; empty: 1")
+      .attr(attr("groups", 1))
+      .infer([](const Instance& op) {
+        auto c = weight_gradient_of(op);
+        TensorType result{op.operand(0).dtype, {c.groups * c.out, c.in}};
+        result.dims.insert(result.dims.end(), c.window.kernel.begin(), c.window.kernel.end());
+        return std::vector{result};
+      })
+      .lower(lower_conv_weight_gradient)
+      .samples(
+          {sample("%x: f32[2,3,8,9], %g: f32[2,5,4,8]",
+                  "conv_weight_gradient(%x, %g) {kernel = [3, 3], strides = [2, 1], pads_low = [1, 1]}"),
+           sample("%x: f32[2,6,7,7], %g: f32[2,6,5,6]",
+                  "conv_weight_gradient(%x, %g) {kernel = [2, 2], groups = 6, dilations = [2, 1]}"),
+           sample("%x: f32[1,4,10], %g: f32[1,6,12]",
+                  "conv_weight_gradient(%x, %g) {kernel = [3], groups = 2, pads_low = [2]}"),
+           sample("%x: bf16[2,3,5,5], %g: bf16[2,4,5,5]", "conv_weight_gradient(%x, %g) {kernel = [1, 1]}")});
+}
+
 }  // namespace
 
 void add_convolution(PluginBuilder& builder, const PluginContext&) {
   builder.add(conv_op());
   builder.add(conv_transpose_op());
+  builder.add(conv_weight_gradient_op());
 }
 
 }  // namespace ferrite::standard

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "backends/llvm/cpu/attention/accumulated_blocks.h"
 #include "backends/llvm/cpu/attention/attention_blocks.h"
 #include "backends/llvm/cpu/attention/streaming_softmax.h"
 #include "backends/llvm/cpu/nest/memory_hints.h"
@@ -171,6 +172,8 @@ std::optional<double> gemm_cycles(const Target& target, const loop::Kernel& kern
 
 double estimate_seconds(const Target& target, loop::Kernel kernel) {
   if (const auto cycles = gemm_cycles(target, kernel)) return *cycles / target.cycles_per_second;
+  if (auto blocked = kernel; const auto plan = plan_accumulated_blocks(target, blocked))
+    return accumulated_block_cycles(target, blocked, *plan) / target.cycles_per_second;
   if (auto blocked = kernel; const auto plan = plan_attention_blocks(target, blocked)) {
     if (const auto running = plan_streaming_softmax(target, kernel, *plan))
       return running->cycles / target.cycles_per_second;
@@ -195,8 +198,11 @@ EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, lo
   const bool contract = can_emit_gemm(target, kernel, config);
   std::optional<AttentionBlocks> blocks;
   std::optional<StreamingSoftmax> running;
-  // Attention blocks rewrite the kernel, so each attempt works on its own copy.
-  if (auto blocked = kernel; !contract && (blocks = plan_attention_blocks(target, blocked))) {
+  std::optional<AccumulatedBlocks> sums;
+  // Blocks rewrite the kernel, so each attempt works on its own copy.
+  if (auto blocked = kernel; !contract && (sums = plan_accumulated_blocks(target, blocked)))
+    kernel = std::move(blocked);
+  if (auto blocked = kernel; !contract && !sums && (blocks = plan_attention_blocks(target, blocked))) {
     auto tiled = kernel;
     running = plan_streaming_softmax(target, tiled, *blocks);
     kernel = std::move(running ? tiled : blocked);
@@ -206,6 +212,8 @@ EmitResult emit_kernel(llvm::LLVMContext& llvm_context, const Target& target, lo
     auto shape = emit_gemm(context, config);
     result.tasks = shape.tasks;
     result.grain = shape.grain;
+  } else if (sums) {
+    emit_accumulated_blocks(context, *sums, result);
   } else if (running) {
     emit_streaming_softmax(context, *running, result);
   } else if (blocks) {

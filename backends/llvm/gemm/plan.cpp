@@ -400,9 +400,7 @@ class Planner {
     auto& row = plan_.row;
     row.access = Access::block;
     row.dtype = plan_.accumulator;
-    const bool across = moves_by_one(row, plan_.rows);
-    row.depth_inside = moves_by_one(row, plan_.depth) &&
-                       (!across || plan_.depth.vars.back().extent >= plan_.rows.vars.back().extent);
+    row.depth_inside = moves_along_depth(row, plan_.rows, 1);
   }
 
   /// Packs operands that are read in place and narrower than the sums. They are then widened once, not again
@@ -420,11 +418,19 @@ class Planner {
     }
   }
 
-  /// Whether the operand's largest load is contiguous along the last variable of the axis.
-  bool moves_by_one(const Operand& operand, const Axis& axis) const {
+  /// Whether neighbours along the last variable of the axis are at most so many elements apart in the
+  /// operand's largest load.
+  bool moves_by(const Operand& operand, const Axis& axis, int64_t most) const {
     const auto load = largest_load(operand);
-    return load != none && !axis.vars.empty() && op(load).index.size() == 1 &&
-           pool_.coefficient(op(load).index[0], axis.vars.back().symbol) == 1;
+    if (load == none || axis.vars.empty() || op(load).index.size() != 1) return false;
+    const auto step = pool_.coefficient(op(load).index[0], axis.vars.back().symbol);
+    return step && *step >= 1 && *step <= most;
+  }
+  /// Whether vectors along the depth read neighbours that are at most so many elements apart, and vectors
+  /// along `across` do not, or in shorter runs.
+  bool moves_along_depth(const Operand& operand, const Axis& across, int64_t most) const {
+    return moves_by(operand, plan_.depth, most) &&
+           (!moves_by(operand, across, 1) || plan_.depth.vars.back().extent >= across.vars.back().extent);
   }
   loop::OpId largest_load(const Operand& operand) const {
     const std::array roots{operand.value};
@@ -470,12 +476,12 @@ class Planner {
     } else if (even && column.step == 1 && makes_dots()) {
       use_dots();
     } else {
+      // Elements so far apart are shuffled out of two vectors; those farther apart would be gathered.
+      constexpr int64_t shuffled = 2;
       // Packing does not pay for a single row; a plain reduction reads each element once.
       if (plan_.rows.extent == 1) return false;
       column.access = Access::block;
-      column.transposed = even ? column.step == 1
-                               : column.load == none && moves_by_one(column, plan_.depth) &&
-                                     !moves_by_one(column, plan_.columns);
+      column.transposed = even ? column.step == 1 : moves_along_depth(column, plan_.columns, shuffled);
       column.dtype = plan_.accumulator;
     }
     return true;

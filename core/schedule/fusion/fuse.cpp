@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/schedule/alignment.h"
+#include "core/schedule/fusion/accumulated_products.h"
 #include "core/schedule/fusion/advisor.h"
 #include "core/schedule/fusion/fused_gemm_chain.h"
 #include "core/schedule/fusion/fused_softmax.h"
@@ -55,12 +56,16 @@ class Fuser {
         constant_(at_load(program).statements),
         gemm_chains_(program, deps_, constant_, limits),
         fused_softmax_(program, deps_, constant_, callers_, limits),
+        accumulated_(program, deps_, constant_, callers_, limits),
         costs_(program, deps_, callers_, limits, advisor),
         groups_(program, deps_) {}
 
   std::vector<Group> run() {
     if (does(Feature::fuse)) {
       for (auto [a, b] : requests_.forced) attempt({a, b, none, false, 0});
+      // Before any pair: a kernel of all these products needs every statement between them.
+      if (does(Feature::gemm_chains) && limits_.target.products == Products::any)
+        for (uint32_t s = 0; s < program_.statements.size(); ++s) attempt_accumulated(s);
       // Producer-consumer pairs come first: a value that never reaches memory saves more than a second read
       // of one.
       auto edges = by_bytes(written_and_read());
@@ -160,23 +165,33 @@ class Fuser {
   /// Fuses a softmax with the two products around it, the second of which is `contraction`, where the target
   /// supports such kernels.
   void attempt_softmax(uint32_t contraction) {
-    for (const auto& found : fused_softmax_.candidates(groups_, contraction))
-      if (attempt_softmax(found)) return;
-  }
-  bool attempt_softmax(const FusedSoftmax::Candidate& found) {
-    const Edge edge{found.from, found.to, none, false, 0};
-    const auto answer = fused_softmax_.ask(groups_, found);
-    auto rest = found.groups;
-    const uint32_t first = rest.front(), last = rest.back();
-    std::string category(answer.refusal.category), text = answer.refusal.text;
-    if (category.empty() && is_forbidden(groups_[first], groups_[last])) {
-      category = category::forbidden;
-      text = "a pass forbade it";
+    for (const auto& found : fused_softmax_.candidates(groups_, contraction)) {
+      const auto answer = fused_softmax_.ask(groups_, found);
+      if (attempt_all({found.from, found.to, none, false, 0}, found.groups, answer.refusal, answer.shared))
+        return;
     }
+  }
+
+  /// Fuses the products around the matrix that a contraction makes, where one of them sums over its rows.
+  void attempt_accumulated(uint32_t contraction) {
+    const auto statements = accumulated_.candidate(groups_, contraction);
+    if (statements.empty() || statements.front() != contraction) return;
+    const auto answer = accumulated_.ask(statements);
+    // Matrices that are not summed over their rows are no such kernel; pairs of statements decide.
+    if (answer.refusal.category == category::contraction) return;
+    attempt_all({statements.front(), statements.back(), none, false, 0}, statements, answer.refusal,
+                answer.shared);
+  }
+
+  /// Joins groups between which no other stands, unless `refusal` or something that does not depend on the
+  /// computations prevents it.
+  bool attempt_all(const Edge& edge, std::vector<uint32_t> rest, const Refusal& refusal, uint32_t shared) {
+    const uint32_t first = rest.front(), last = rest.back();
+    std::string category(refusal.category), text = refusal.text;
+    if (category.empty()) category = kept_apart(edge, groups_[first], groups_[last], text);
     for (const uint32_t group : rest)
       if (category.empty() && run_apart(groups_[first], groups_[group], text)) category = category::device;
-    if (category.empty())
-      category = advised(edge, {groups_[first], groups_[last], answer.shared, true}, text);
+    if (category.empty()) category = advised(edge, {groups_[first], groups_[last], shared, true}, text);
     record(edge, category, text);
     if (!category.empty()) return false;
     rest.erase(rest.begin());
@@ -184,7 +199,7 @@ class Fuser {
     while (!rest.empty()) {
       const auto next =
           std::ranges::find_if(rest, [&](uint32_t group) { return !groups_.path_around(first, group); });
-      groups_.join(first, *next, answer.shared);
+      groups_.join(first, *next, shared);
       rest.erase(next);
     }
     return true;
@@ -557,6 +572,7 @@ class Fuser {
   const std::vector<bool> constant_;  ///< by statement: whether it runs at load
   const FusedGemmChain gemm_chains_;
   const FusedSoftmax fused_softmax_;
+  const AccumulatedProducts accumulated_;
   const FusionCosts costs_;
   Groups groups_;
   bool deferring_ = true;  ///< pairs that would make a fused GEMM chain are put off

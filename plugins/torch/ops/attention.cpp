@@ -74,6 +74,14 @@ Attention read_attention(Context& c) {
   return a;
 }
 
+/// The keys that a query may look at, as a mask of bools; nothing where it may look at all.
+Value visible_keys(Context& c, const Attention& a) {
+  const Value given = a.mask && a.mask.dtype() == boolean ? a.mask : Value();
+  if (!a.causal) return given;
+  const Value below = causal_mask(c, from_last(a.q, 1), from_last(a.k, 1));
+  return given ? binary(c, "logical_and", given, below) : below;
+}
+
 /// The scores, scaled and masked: what softmax takes. -inf where a key is hidden.
 Value scores(Context& c, Value q, Value k, Value mask, bool causal, double scale) {
   Value s = binary(c, "mul", c.make("matmul", {q, transposed(c, k)}), scale);
@@ -119,16 +127,11 @@ void attention(Context& c) {
       give_log_sum(c, 1, s);
     }
   }
-  Value mask = a.mask;
-  if (mask && mask.dtype() != boolean) mask = cast_to(c, mask, a.q.dtype());
-  if (a.causal) {
-    const Value below = causal_mask(c, from_last(a.q, 1), from_last(k, 1));
-    if (!mask)
-      mask = below;
-    else if (mask.dtype() == boolean)
-      mask = binary(c, "logical_and", mask, below);
-    else
-      mask = select(c, below, mask, number_like(c, mask, -infinity));
+  const Value visible = visible_keys(c, a);
+  Value mask = visible;
+  if (a.mask && a.mask.dtype() != boolean) {
+    mask = cast_to(c, a.mask, a.q.dtype());
+    if (visible) mask = select(c, visible, mask, number_like(c, mask, -infinity));
   }
   // A row without any key gives zeros.
   c.give(0, mask ? c.make("attention", {a.q, k, v, mask}, attr("scale", a.scale), attr("nan_as_zero", true))
@@ -138,7 +141,8 @@ void attention(Context& c) {
     if (c.wants(r)) c.give(r, full(c, c.result(r), 0));
 }
 
-/// Of the five products of the flash form; the probabilities are recomputed from the saved logsumexp.
+/// The five products of FlashAttention (Dao et al., 2022): the probabilities are recomputed from the saved
+/// logsumexp. Hidden keys are exactly 0 in both matrices, so that code can leave out blocks of them.
 void attention_backward(Context& c) {
   const auto a = read_attention(c);
   const DType wide = accumulated(a.q.dtype());
@@ -155,25 +159,33 @@ void attention_backward(Context& c) {
   log = reshape_to(c, log, rows);
   // Rows without any key have no probabilities.
   log = select(c, unary(c, "isinf", log), number_like(c, log, 0), log);
-  const Value p = unary(c, "exp", binary(c, "sub", scores(c, q, k, a.mask, a.causal, a.scale), log));
+  const Value given = a.mask && a.mask.dtype() == boolean ? a.mask : Value();
+  const auto seen = [&](Value x) {
+    if (given) x = select(c, given, x, number_like(c, x, 0));
+    return a.causal ? c.make("trilu", {x}, attr("upper", false)) : x;
+  };
+  Value score = binary(c, "mul", c.make("matmul", {q, transposed(c, k)}), a.scale);
+  if (a.mask && a.mask.dtype() != boolean) score = binary(c, "add", score, cast_to(c, a.mask, wide));
+  const Value p = seen(unary(c, "exp", binary(c, "sub", score, log)));
   const Value dv = c.make("matmul", {transposed(c, p), g});
   const Value dp = c.make("matmul", {g, transposed(c, v)});
   const Value delta = over_last(c, "reduce_sum", binary(c, "mul", g, out));
-  const Value masked = binary(c, "mul", p, binary(c, "sub", dp, delta));
-  const Value ds = binary(c, "mul", masked, a.scale);
+  const Value off = binary(c, "sub", dp, delta);
+  const Value ds = seen(binary(c, "mul", p, binary(c, "mul", off, a.scale)));
   c.give(0, cast_to(c, c.make("matmul", {ds, k}), a.q.dtype()));
   c.give(1, cast_to(c, sum_of_heads(c, c.make("matmul", {transposed(c, ds), q}), shared), a.k.dtype()));
   c.give(2, cast_to(c, sum_of_heads(c, dv, shared), a.v.dtype()));
   if (!c.wants(3)) return;
   // The mask's: summed over the dims along which it was broadcast.
+  const Value dscore = seen(binary(c, "mul", p, off));
   const auto& type = c.result(3);
-  const auto dims = masked.dims();
+  const auto dims = dscore.dims();
   if (type.rank() > dims.size()) c.unsupported("a mask of rank ", type.rank());
   const size_t first = dims.size() - type.rank();
   Dims axes;
   for (size_t d = 0; d < dims.size(); ++d)
     if (d < first || type.dims[d - first] != dims[d]) axes.push_back(static_cast<int64_t>(d));
-  const Value sum = axes.empty() ? masked : reduce_over(c, "reduce_sum", masked, axes);
+  const Value sum = axes.empty() ? dscore : reduce_over(c, "reduce_sum", dscore, axes);
   c.give(3, cast_to(c, reshape_to(c, sum, type.dims), type.dtype));
 }
 

@@ -89,9 +89,11 @@ Value convolve(Context& c, const Convolution& v, Value x, Value w, Value bias, c
   return c.make("conv", {x, w, bias}, attr("strides", v.stride), attr("pads_low", v.padding),
                 attr("pads_high", high), attr("dilations", v.dilation), attr("groups", v.groups));
 }
-Value convolve_transposed(Context& c, const Convolution& v, Value x, Value w, Value bias, const Dims& extra) {
+/// `high`: the elements cut off after each dim of the result.
+Value convolve_transposed(Context& c, const Convolution& v, Value x, Value w, Value bias, const Dims& high,
+                          const Dims& extra) {
   return c.make("conv_transpose", {x, w, bias}, attr("strides", v.stride), attr("pads_low", v.padding),
-                attr("pads_high", v.padding), attr("dilations", v.dilation), attr("groups", v.groups),
+                attr("pads_high", high), attr("dilations", v.dilation), attr("groups", v.groups),
                 attr("output_padding", extra));
 }
 
@@ -103,7 +105,7 @@ void give_convolution(Context& c, const Convolution& v, const Dims& high) {
   Dims batched = x.dims();
   if (unbatched) batched.insert(batched.begin(), 1);
   const Value in = reshape_to(c, x, batched);
-  const Value out = v.transposed ? convolve_transposed(c, v, in, w, bias, v.output_padding)
+  const Value out = v.transposed ? convolve_transposed(c, v, in, w, bias, v.padding, v.output_padding)
                                  : convolve(c, v, in, w, bias, high);
   c.give(reshape_to(c, out, c.result().dims));
 }
@@ -141,40 +143,26 @@ Value input_gradient(Context& c, const Convolution& v, Value g, Value x, Value w
     for (size_t k = 2; k < sizes.size(); ++k) dx = slice_dim(c, dx, k, 0, sizes[k]);
     return dx;
   }
-  Dims extra(v.dims);
-  for (size_t k = 0; k < v.dims; ++k)
-    extra[k] = sizes[k + 2] - ((given[k + 2] - 1) * v.stride[k] - 2 * v.padding[k] +
-                               v.dilation[k] * (kernel[k + 2] - 1) + 1);
-  return convolve_transposed(c, v, g, w, Value(), extra);
+  Dims extra(v.dims), zeros(kernel.size(), 0), added(kernel.size(), 0), high = v.padding;
+  for (size_t k = 0; k < v.dims; ++k) {
+    const int64_t size = kernel[k + 2], stride = v.stride[k];
+    extra[k] =
+        sizes[k + 2] - ((given[k + 2] - 1) * stride - 2 * v.padding[k] + v.dilation[k] * (size - 1) + 1);
+    // Kernels that are whole multiples of the stride take no products with the zeros between elements; a few
+    // with zeros of the kernel are cheaper.
+    if (size > stride && v.dilation[k] == 1 && sizes[k + 2] % stride == 0)
+      added[k + 2] = (stride - size % stride) % stride;
+    high[k] += added[k + 2];
+  }
+  const Value whole = added == zeros ? w : c.make("pad", {w}, attr("low", zeros), attr("high", added));
+  return convolve_transposed(c, v, g, whole, Value(), high, extra);
 }
 
-/// The gradient of the weights: dw[o, i, k] = sum over n, p of big[n, i, p * stride + k * dilation - padding]
-/// * small[n, o, p], a convolution whose batch is the channels and whose channels are the batch. Stride and
-/// dilation change their parts.
+/// The gradient of the weights of windows over `big`, one for each place of `small`.
 Value weight_gradient(Context& c, const Convolution& v, Value big, Value small, const Dims& kernel) {
-  const auto large = big.dims(), little = small.dims();
-  const int64_t n = large[0], g = v.groups, in = large[1] / g, out = little[1] / g;
-  auto spatial = [&](const Dims& dims, Dims front) {
-    front.insert(front.end(), dims.begin() + 2, dims.end());
-    return front;
-  };
-  Dims perm = {2, 1, 0}, perm_small = {1, 2, 0};
-  for (size_t k = 0; k < v.dims; ++k)
-    perm.push_back(static_cast<int64_t>(k) + 3), perm_small.push_back(static_cast<int64_t>(k) + 3);
-  Value a = transpose_by(c, reshape_to(c, big, spatial(large, {n, g, in})), perm);
-  a = reshape_to(c, a, spatial(large, {in, g * n}));
-  Value b = transpose_by(c, reshape_to(c, small, spatial(little, {n, g, out})), perm_small);
-  b = reshape_to(c, b, spatial(little, {g * out, n}));
-  Dims high(v.dims);
-  for (size_t k = 0; k < v.dims; ++k) {
-    high[k] = (kernel[k + 2] - 1) * v.dilation[k] + (little[k + 2] - 1) * v.stride[k] + 1 - large[k + 2] -
-              v.padding[k];
-    // A negative padding: elements at the end that no window reaches are cut off.
-    if (high[k] < 0) a = slice_dim(c, a, k + 2, 0, large[k + 2] + high[k]), high[k] = 0;
-  }
-  const Value sums = c.make("conv", {a, b, Value()}, attr("strides", v.dilation), attr("pads_low", v.padding),
-                            attr("pads_high", high), attr("dilations", v.stride), attr("groups", g));
-  return swap_dims(c, sums, 0, 1);
+  return c.make("conv_weight_gradient", {big, small}, attr("kernel", Dims(kernel.begin() + 2, kernel.end())),
+                attr("strides", v.stride), attr("pads_low", v.padding), attr("dilations", v.dilation),
+                attr("groups", v.groups));
 }
 
 void convolution_backward(Context& c) {

@@ -50,6 +50,55 @@ class Training(BackendTest):
 
         self.check_training(Block(), torch.randn(2, 6, 16))
 
+    def gradients(self, f, operands, gradient):
+        operands = [x.clone().requires_grad_() for x in operands]
+        return torch.autograd.grad(f(*operands), operands, gradient.to(operands[0].dtype))
+
+    def check_gradients(self, f, *operands):
+        """The gradients of all operands are no farther from f64 than eager's."""
+        gradient = torch.randn_like(f(*operands))
+        torch._dynamo.reset()
+        actual = self.gradients(self.compiled(f), operands, gradient)
+        expected = self.gradients(f, operands, gradient)
+        exact = self.gradients(f, [x.double() for x in operands], gradient)
+        for a, b, c in zip(actual, expected, exact):
+            self.assertEqual((a.dtype, a.shape), (b.dtype, b.shape))
+            self.assertNoWorse(a, b, c)
+
+    def test_gradients_of_attention(self):
+        queries, keys = torch.randn(2, 4, 150, 24), torch.randn(2, 4, 201, 24)
+        values, square = torch.randn(2, 4, 201, 24), torch.randn(2, 4, 150, 24)
+        shared = torch.randn(2, 2, 150, 24)
+        added, hidden = torch.randn(2, 1, 1, 201), torch.rand(150, 201) < 0.7
+        attend = F.scaled_dot_product_attention
+        cases = {
+            "plain": (lambda q, k, v: attend(q, k, v), queries, keys, values),
+            "scaled": (lambda q, k, v: attend(q, k, v, scale=0.3), queries, keys, values),
+            "causal": (lambda q, k, v: attend(q, k, v, is_causal=True), queries, square, square),
+            "added": (lambda q, k, v: attend(q, k, v, attn_mask=added.to(q.dtype)), queries, keys, values),
+            "hidden": (lambda q, k, v: attend(q, k, v, attn_mask=hidden), queries, keys, values),
+            "grouped": (lambda q, k, v: attend(q, k, v, is_causal=True, enable_gqa=True), queries, shared, shared),
+        }
+        for name, (f, *operands) in cases.items():
+            with self.subTest(name=name):
+                self.check_gradients(f, *operands)
+        for name in ("plain", "causal"):
+            f, *operands = cases[name]
+            with self.subTest(name=f"{name} bf16"):
+                self.check_gradients(f, *(x.bfloat16() for x in operands))
+
+    def test_gradients_of_convolutions(self):
+        for kernel, stride, padding, dilation, groups, size in (
+            (3, 1, 1, 1, 1, 17), (3, 2, 1, 1, 1, 18), (7, 2, 3, 1, 1, 24), (5, 3, 1, 1, 2, 21), (1, 2, 0, 1, 1, 16),
+            (4, 4, 0, 1, 1, 20), (3, 1, 2, 2, 4, 15), (2, 2, 0, 1, 1, 19),
+        ):  # fmt: skip
+            options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+            with self.subTest(kernel=kernel, **options):
+                x, w = torch.randn(3, 8, size, size + 4), torch.randn(12, 8 // groups, kernel, kernel)
+                self.check_gradients(lambda x, w: F.conv2d(x, w, **options), x, w)
+                w = torch.randn(8, 12 // groups, kernel, kernel)
+                self.check_gradients(lambda x, w: F.conv_transpose2d(x, w, **options), x, w)
+
     def test_tied_weights(self):
         class Tied(nn.Module):
             def __init__(self):

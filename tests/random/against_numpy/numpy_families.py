@@ -31,6 +31,7 @@ class Generator(PointwiseFamilies, MovingFamilies, SummingFamilies):
             (self.window, 3),
             (self.convolution, 3),
             (self.transposed_convolution, 2),
+            (self.weight_gradient, 2),
             (self.norm, 5),
             (self.quantised, 3),
             (self.constant, 1),

@@ -168,6 +168,28 @@ class SummingFamilies(Sources):
         bias = [self.given(value.dtype, [groups * out])] if self.chance(0.5) else []
         self.add("conv_transpose", [x, w, *bias], attrs)
 
+    def weight_gradient(self):
+        x = self.spatial()
+        value = self.values[x]
+        if 0 in value.shape:
+            return
+        attrs = self.windowed(len(value.shape) - 2, value.shape[2:])
+        kernel, rank = attrs["kernel"], len(value.shape) - 2
+        low, high = attrs.get("pads_low") or [0] * rank, attrs.pop("pads_high", [0] * rank)
+        places = [
+            (dim + a + b - ((k - 1) * d + 1)) // s + 1
+            for dim, a, b, k, d, s in zip(
+                value.shape[2:], low, high, kernel, attrs.get("dilations") or [1] * rank, attrs.get("strides") or [1] * rank, strict=True
+            )
+        ]
+        groups = self.pick([g for g in (1, 1, 2, value.shape[1]) if value.shape[1] % g == 0])
+        out = groups * self.random.randint(1, 5)
+        if groups > 1:
+            attrs["groups"] = groups
+        if value.v.size * out * math.prod(kernel) > 300000:
+            return
+        self.add("conv_weight_gradient", [x, self.given(value.dtype, [value.shape[0], out, *places])], attrs)
+
     def norm(self):
         op = self.pick(
             "softmax log_softmax layer_norm rms_norm batch_norm instance_norm group_norm lp_norm mean_variance_norm lrn".split()

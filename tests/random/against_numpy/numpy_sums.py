@@ -463,3 +463,28 @@ def conv_transpose(attrs, x, w, bias=None):
     if min(*pads["pads_low"], *pads["pads_high"]) < 0:
         raise ValueError("crops")
     return conv({"dilations": dilations, "groups": groups} | pads, moved(x, spread), moved(w, turned), bias)
+
+
+@op("conv_weight_gradient")
+def conv_weight_gradient(attrs, x, g):
+    """Each element of the kernel has the sum over the batch and all places of the products of x there and g."""
+    kernel, groups = attrs["kernel"], attrs.get("groups", 1)
+    x, g = read(x), read(g)
+    rank = len(kernel)
+    strides, dilations = attrs.get("strides") or [1] * rank, attrs.get("dilations") or [1] * rank
+    low = attrs.get("pads_low") or [0] * rank
+    high = [
+        max(0, (o - 1) * s + (k - 1) * d + 1 - dim - before)
+        for o, s, k, d, dim, before in zip(g.shape[2:], strides, kernel, dilations, x.shape[2:], low, strict=True)
+    ]
+    taken, _, _, _ = windows({**attrs, "pads_high": high}, x, kernel, 0)
+    taken = moved(taken, lambda a: a[(slice(None), slice(None), *(slice(0, o) for o in g.shape[2:]))])
+    places, steps = ("".join(chr(ord(first) + d) for d in range(rank)) for first in "pu")
+    split_x = moved(taken, lambda a: a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:]))
+    split_g = moved(g, lambda a: a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:]))
+    depth = g.shape[0] * math.prod(g.shape[2:])
+    equation = f"nkc{places}{steps},nko{places}->koc{steps}"
+    result = products(
+        as_wide(x).dtype, [as_wide(split_x), as_wide(split_g)], lambda a, b: np.einsum(equation, a, b), depth
+    )
+    return [cleaned(narrowed(moved(result, lambda a: a.reshape(-1, *a.shape[2:])), x.dtype))]

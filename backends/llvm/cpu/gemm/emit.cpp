@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "backends/llvm/analysis/statement_values.h"
 #include "backends/llvm/cpu/gemm/block_epilogue.h"
@@ -39,7 +40,6 @@ class GemmEmitter {
     context_.loop(context_.begin, context_.end, 1, "task", [&](llvm::Value* task) { emit_task(task); });
   }
 
-  /// Implements InnerGemm::emit_columns.
   void emit_columns(llvm::Value* batch, llvm::Value* from, llvm::Value* to, llvm::Value* column_from,
                     llvm::Value* column_to, llvm::Value* new_rows) {
     take_rows(batch, from, to);
@@ -47,16 +47,26 @@ class GemmEmitter {
     column_to_ = column_to;
     emit_tile(builder_.getTrue(), new_rows);
   }
+  void emit_front(llvm::Value* batch, llvm::Value* from, llvm::Value* to, llvm::Value* column_to,
+                  llvm::Value* fresh) {
+    take_rows(batch, from, to);
+    take_whole_depth();
+    if (!plan_.deep() && column_block_) context_.when(fresh, "columns", [&] { pack_columns(); });
+    column_to_ = column_to;
+    emit_tile(builder_.getFalse(), builder_.getTrue());
+  }
 
   /// The sums of rows [from, to) of a batch entry, over all columns: cleared, added to in passes, finished.
   void begin_sums(llvm::Value* batch, llvm::Value* from, llvm::Value* to) {
     take_rows(batch, from, to);
     begin_sums();
   }
-  void add_pass(llvm::Value* from) {
+  void add_pass(llvm::Value* from, llvm::Value* row_to) {
+    auto* all = std::exchange(row_to_, row_to ? row_to : row_to_);
     add_pass(from, [&](llvm::Value* row, llvm::Value*, llvm::Value* column) {
       add_products(row, column, sums_at(row, column));
     });
+    row_to_ = all;
   }
   void add_pass(llvm::Value* from, const EachBlock& block) {
     depth_from_ = from;
@@ -99,8 +109,6 @@ class GemmEmitter {
           false, KernelContext::Level::second);
   }
 
-  /// Implements InnerGemm::emit; `batches` batch entries per point, each of which packs its columns
-  /// again.
   void emit(llvm::Value* point, int64_t batches, llvm::Value* from, llvm::Value* to, llvm::Value* fresh) {
     if (batches == 1) return emit_rows(point, from, to, fresh);
     auto* first = times(point, batches);
@@ -147,8 +155,10 @@ class GemmEmitter {
           (column_packer_ && !column_packer_->even()) || plan_.columns.extent % plan_.lanes != 0;
       column_row_ = plan_.block_columns() + (beyond ? plan_.lanes : 0);
       panel_size_ = padded(plan_.depth_tile) * column_row_ + (beyond ? plan_.lanes : 0);
-      column_block_ = context_.take_workspace(plan_.tile_columns / plan_.block_columns() * panel_size_ *
-                                              accumulator_bytes());
+      // Transposed columns: a vector of steps may follow the last one.
+      const int64_t size =
+          plan_.tile_columns / plan_.block_columns() * panel_size_ + plan_.lanes * column_row_;
+      column_block_ = context_.take_workspace(size * accumulator_bytes());
     }
     if (plan_.window) {
       const auto& window = *plan_.window;
@@ -193,6 +203,10 @@ class GemmEmitter {
     column_from_ = context_.i64(0);
     column_to_ = context_.i64(plan_.columns.extent);
   }
+  void take_whole_depth() {
+    depth_from_ = context_.i64(0);
+    depth_count_ = context_.i64(plan_.depth.extent);
+  }
 
   void emit_task(llvm::Value* task) {
     const int64_t inner_tiles = plan_.columns_first ? plan_.column_tiles : plan_.row_tiles;
@@ -218,8 +232,7 @@ class GemmEmitter {
   /// Emits the current tile. Operand blocks are packed if they are new.
   void emit_tile(llvm::Value* new_columns, llvm::Value* new_rows) {
     if (plan_.deep()) return emit_passes();
-    depth_from_ = context_.i64(0);
-    depth_count_ = context_.i64(plan_.depth.extent);
+    take_whole_depth();
     if (plan_.depth.extent > 0) {
       if (column_block_) context_.when(new_columns, "columns", [&] { pack_columns(); });
       if (row_block_) context_.when(new_rows, "rows", [&] { pack_rows(); });
@@ -244,7 +257,7 @@ class GemmEmitter {
     };
     if (plan_.whole_runs) {
       begin_sums();
-      passes([&](llvm::Value* from) { add_pass(from); });
+      passes([&](llvm::Value* from) { add_pass(from, nullptr); });
       return finish_sums();
     }
     tile_row_from_ = row_from_;
@@ -552,13 +565,19 @@ void InnerGemm::emit_columns(llvm::Value* point, llvm::Value* row_from, llvm::Va
                              llvm::Value* column_from, llvm::Value* column_to, llvm::Value* new_rows) {
   emitter_->emit_columns(point, row_from, row_to, column_from, column_to, new_rows);
 }
+void InnerGemm::emit_front(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to,
+                           llvm::Value* column_to, llvm::Value* fresh) {
+  emitter_->emit_front(point, row_from, row_to, column_to, fresh);
+}
 void InnerGemm::begin_sums(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to) {
   emitter_->begin_sums(point, row_from, row_to);
 }
 void InnerGemm::prefetch_ahead(llvm::Value* point, llvm::Value* number, bool by_depth) {
   emitter_->prefetch_ahead(point, number, by_depth);
 }
-void InnerGemm::add_pass(llvm::Value* depth_from) { emitter_->add_pass(depth_from); }
+void InnerGemm::add_pass(llvm::Value* depth_from, llvm::Value* row_to) {
+  emitter_->add_pass(depth_from, row_to);
+}
 llvm::Value* InnerGemm::sums_of(llvm::Value* row, llvm::Value* panel) {
   return emitter_->sums_of(row, panel);
 }

@@ -34,11 +34,17 @@ class InnerGemm {
   void emit_columns(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* column_from,
                     llvm::Value* column_to, llvm::Value* new_rows);
 
+  /// Like emit(), for the columns before `column_to`, which is a multiple of the register block's columns or
+  /// their number. All columns are packed if they are `fresh`.
+  void emit_front(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to, llvm::Value* column_to,
+                  llvm::Value* fresh);
+
   /// For a plan with several passes over the depth, whose sums may be changed between passes: begin_sums()
-  /// clears the sums of rows [row_from, row_to) and all columns; add_depth() adds plan.depth_tile steps of
-  /// the depth, or the remainder, from `depth_from` on; the last function runs the epilogue.
+  /// clears the sums of rows [row_from, row_to) and all columns; add_pass() adds plan.depth_tile steps of the
+  /// depth, or the remainder, from `depth_from` on, to all rows or to those before `row_to`, which is a
+  /// multiple of the register block's rows or their end; the last function runs the epilogue.
   void begin_sums(llvm::Value* point, llvm::Value* row_from, llvm::Value* row_to);
-  void add_pass(llvm::Value* depth_from);
+  void add_pass(llvm::Value* depth_from, llvm::Value* row_to = nullptr);
   void finish_sums();
   /// Prefetches the contiguous elements of the column operand at one column, or at one depth step, if there
   /// are any.

@@ -44,15 +44,13 @@ loop::Statement split_inner(loop::Statement statement, index::Pool& pool, const 
   return statement;
 }
 
-/// The statement that computes the operand, over the flat coordinates of columns and depth.
-loop::Statement flat_statement(const GemmPlan& plan, const Operand& operand, index::Pool& pool) {
+/// The statement that computes the operand, over the flat coordinate of the columns.
+loop::Statement flat_columns(const GemmPlan& plan, const Operand& operand, index::Pool& pool) {
   auto statement = pack_statement(plan, operand, pool);
+  if (plan.columns.vars.size() == 1) return statement;
   Replacements replacements;
-  for (const auto* axis : {&plan.columns, &plan.depth})
-    if (axis->vars.size() != 1) {
-      expand_axis(pool, *axis, pool.symbol(axis->symbol), replacements);
-      statement.vars.push_back({axis->symbol, axis->extent, loop::VarKind::parallel});
-    }
+  expand_axis(pool, plan.columns, pool.symbol(plan.columns.symbol), replacements);
+  statement.vars.push_back({plan.columns.symbol, plan.columns.extent, loop::VarKind::parallel});
   substitute(statement, pool, replacements);
   return statement;
 }
@@ -197,17 +195,36 @@ void BlockPacker::emit(llvm::Value* batch, const PackedBlock& block) {
 TransposePacker::TransposePacker(KernelContext& context, const GemmPlan& plan)
     : context_(context),
       plan_(plan),
-      statement_(flat_statement(plan, plan.column, context.kernel.pool)),
+      statement_(split_inner(flat_columns(plan, plan.column, context.kernel.pool), context.kernel.pool,
+                             plan.depth, segments_, along_)),
       body_(context, statement_) {}
+
+/// Computes a vector of depth steps for each column, and stores their transposition.
+void TransposePacker::square(Point& point, std::span<llvm::Value* const> columns, llvm::Value* target,
+                             int64_t row) {
+  auto& builder = context_.builder;
+  auto* accumulator = context_.value_type(plan_.accumulator);
+  const llvm::Align align(static_cast<uint64_t>(bits_of(plan_.accumulator)) / 8);
+  std::vector<llvm::Value*> rows;
+  for (auto* column : columns) {
+    point.set(plan_.columns.symbol, column);
+    body_.start(point);
+    rows.push_back(widen_float(builder, body_.lanes_of(plan_.column.value), accumulator));
+  }
+  transpose_square(builder, rows);
+  for (size_t k = 0; k < rows.size(); ++k)
+    builder.CreateAlignedStore(
+        rows[k], builder.CreateConstInBoundsGEP1_64(accumulator, target, k * static_cast<uint64_t>(row)),
+        align);
+}
 
 void TransposePacker::emit(llvm::Value* batch, const PackedBlock& block) {
   auto& builder = context_.builder;
   const auto lanes = static_cast<unsigned>(plan_.lanes);
   auto* accumulator = context_.value_type(plan_.accumulator);
-  const llvm::Align align(static_cast<uint64_t>(bits_of(plan_.accumulator)) / 8);
   Point point;
   decode(context_, point, plan_.batch.vars, batch);
-  point.vector = plan_.depth.symbol;
+  point.vector = along_.symbol;
   point.lanes = lanes;
   context_.loop(context_.i64(0), block.inner_count, lanes, "transpose", [&](llvm::Value* column) {
     // Columns past the edge repeat the last one; their sums are never stored.
@@ -217,24 +234,34 @@ void TransposePacker::emit(llvm::Value* batch, const PackedBlock& block) {
       columns[l] = builder.CreateAdd(
           block.inner_from, builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
                                                           builder.CreateAdd(column, context_.i64(l)), last));
-    const auto square = [&](llvm::Value* k, llvm::Value* mask) {
-      point.mask = mask;
-      point.set(plan_.depth.symbol, builder.CreateAdd(block.outer_from, k));
-      std::vector<llvm::Value*> rows(lanes);
-      for (unsigned l = 0; l < lanes; ++l) {
-        point.set(plan_.columns.symbol, columns[l]);
-        body_.start(point);
-        rows[l] = widen_float(builder, body_.lanes_of(plan_.column.value), accumulator);
-      }
-      transpose_square(builder, rows);
-      auto* target = builder.CreateInBoundsGEP(
-          accumulator, block.data, builder.CreateAdd(builder.CreateMul(k, context_.i64(block.row)), column));
-      for (unsigned l = 0; l < lanes; ++l)
-        builder.CreateAlignedStore(
-            rows[l], builder.CreateConstInBoundsGEP1_64(accumulator, target, l * block.row), align);
+    // The steps [from, to) of the variable along which vectors run; `start`: that of its step 0 in the block.
+    const auto run = [&](llvm::Value* start, llvm::Value* from, llvm::Value* to) {
+      each_vector(context_, from, to, lanes, plan_.depth.extent % lanes == 0 && segments_.empty(), "depth",
+                  [&](llvm::Value* k, llvm::Value* mask) {
+                    point.mask = mask;
+                    point.set(along_.symbol, k);
+                    auto* step = builder.CreateMul(builder.CreateAdd(start, k), context_.i64(block.row));
+                    square(
+                        point, columns,
+                        builder.CreateInBoundsGEP(accumulator, block.data, builder.CreateAdd(step, column)),
+                        block.row);
+                  });
     };
-    each_vector(context_, context_.i64(0), block.outer_count, lanes, plan_.depth.extent % lanes == 0, "depth",
-                square);
+    auto* end = builder.CreateAdd(block.outer_from, block.outer_count);
+    if (segments_.empty()) return run(builder.CreateNeg(block.outer_from), block.outer_from, end);
+    // A vector may write past the end of its segment; the next one overwrites those steps.
+    auto* extent = context_.i64(along_.extent);
+    auto* first = builder.CreateUDiv(block.outer_from, extent);
+    auto* behind = builder.CreateUDiv(builder.CreateAdd(end, context_.i64(along_.extent - 1)), extent);
+    context_.loop(first, behind, 1, "segment", [&](llvm::Value* number) {
+      decode(context_, point, segments_, number);
+      auto* start = builder.CreateSub(builder.CreateMul(number, extent), block.outer_from);
+      auto* from =
+          builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, context_.i64(0), builder.CreateNeg(start));
+      auto* to = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, extent,
+                                               builder.CreateSub(block.outer_count, start));
+      run(start, from, to);
+    });
   });
 }
 

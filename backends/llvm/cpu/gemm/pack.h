@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "backends/llvm/gemm/plan.h"
@@ -99,13 +100,17 @@ class TransposePacker {
   /// Keeps references.
   TransposePacker(KernelContext& context, const GemmPlan& plan);
 
-  /// Emits the packing of one block of batch entry `batch`: whole vectors of columns, with the depth rounded
-  /// up to a multiple of the lanes.
+  /// Emits the packing of one block of batch entry `batch`: whole vectors of columns. It writes up to one
+  /// vector of depth steps after the last one.
   void emit(llvm::Value* batch, const PackedBlock& block);
 
  private:
+  void square(Point& point, std::span<llvm::Value* const> columns, llvm::Value* target, int64_t row);
+
   KernelContext& context_;
   const GemmPlan& plan_;
+  std::vector<loop::Var> segments_;  // variables of the depth, but for that along which vectors run
+  loop::Var along_;
   loop::Statement statement_;
   BodyEmitter body_;
 };
