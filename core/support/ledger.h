@@ -11,7 +11,7 @@ namespace ferrite::core {
 
 /// One decision. `kind` is one of: rule, pass, plugin, inline, fusion, parts, placement, candidate, kernel,
 /// packing, lowering,
-/// claim, select, layout, record.
+/// claim, select, layout, partition, record.
 /// For inline, fusion and kernel, `subject` names model nodes ("Conv_3, Relu_4"); for inline and fusion
 /// `object` does, too.
 struct LedgerRecord {

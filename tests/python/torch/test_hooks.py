@@ -207,6 +207,21 @@ rule acme.trig.bias at PHASE {
                 (note,) = self.notes()
                 self.assertIn(reason, note)
 
+    def test_training_steps_in_one_graph(self):
+        model, other = Model(), Model()
+        other.load_state_dict(model.state_dict())
+        step = ferrite.torch.train_step(
+            other, lambda model, x: model(x).square().mean(), torch.optim.SGD(other.parameters(), lr=0.1),
+            options={"fallback": "silent", "plugins": [self.plugin("pre_grad")]},
+        )
+        x = torch.randn(3, 4)
+        loss = model(x).square().mean()
+        loss.backward()
+        torch.testing.assert_close(step(x), loss.detach())
+        for expected, actual in zip(model.parameters(), other.parameters()):
+            torch.testing.assert_close(actual.grad, expected.grad, rtol=1e-4, atol=1e-5)
+        self.assertIn("acme.trig.square replaced cos, mul", self.notes())
+
     def test_a_change_that_no_operator_can_hold_is_an_error(self):
         # A region of both nodes would have to run before and after the one between them.
         change = {"nodes": ["exp", "sin"], "passes": ["acme.wide"], "inputs": ["x_1"], "constants": [], "ops": [],
