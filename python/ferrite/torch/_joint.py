@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
+from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput, SavedForBackwardsAOTOutput
 from torch._functorch.partitioners import (
     cleanup_recompute_tags,
     has_recomputable_ops,
@@ -258,6 +258,10 @@ class _Joint:
             made[node].meta["val"] = node.meta["val"]
         known = {node.name: copy for node, copy in made.items()} | results
         taken = [name for name, _, _ in backward.inputs()]
+        changed = {one.mutated_input for one in descriptions[:count] if isinstance(one, InputMutationAOTOutput)}
+        for node in self.primals:
+            if node.name in taken and node.meta.get("desc") in changed:
+                raise _Undivided(f"input '{node.name}' is changed, and the backward pass would need it as it was")
         tangents = {node.name for node in self.tangents}
         constants = {node.name: node for node in self.held if node.op == "get_attr"}
         saved = {name: known[name] for name in taken if name not in tangents and name not in constants}

@@ -110,6 +110,26 @@ class Joint(BackendTest):
 
         self.check_joint(Many(), torch.randn(3, 4, requires_grad=True))
 
+    def test_a_counter_that_the_backward_pass_reads(self):
+        class Counted(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.randn(4))
+                self.register_buffer("count", torch.tensor(1))
+
+            def forward(self, x):
+                self.count += 1
+                return x * self.weight * self.count
+
+        model, other, x = Counted(), Counted(), torch.randn(3, 4)
+        other.load_state_dict(model.state_dict())
+        compiled = self.compiled(other)
+        for run in (model, compiled):
+            for _ in range(2):
+                run(x).square().sum().backward()
+        self.assertEqual(other.count.item(), 3)
+        torch.testing.assert_close(other.weight.grad, model.weight.grad)
+
     def test_equal_gradients_of_two_inputs(self):
         class Sum(nn.Module):
             def __init__(self):
