@@ -67,12 +67,17 @@ def partitioner(options: Options) -> Callable[..., tuple[fx.GraphModule, fx.Grap
 class Part:
     """A compiled part of a joint graph, as a function of tensors."""
 
-    def __init__(self, model: Any, orders: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(self, model: Any, inputs: Sequence[tuple[Any, ...]], outputs: Sequence[Any]) -> None:
         self.__name__ = "ferrite_part"
-        self.model = model
-        self.orders = list(orders)  # of the inputs: memory orders, as _bridge.Program takes them
-        self.outputs = list(outputs)  # types, as _bridge.Program takes them
-        self._program = _bridge.Program(model, _exchange_api, list(enumerate(self.orders)), self.outputs)
+        self._model = model
+        self._inputs = list(inputs)  # what _bridge.Program takes for each after its source
+        self.outputs = list(outputs)  # as _bridge.Program takes them
+        self._program = self.program(range(len(self._inputs)), self.outputs)
+
+    def program(self, sources: Iterable[int], outputs: Sequence[Any]) -> Any:
+        """The part as a function of one list, in which its inputs have these positions."""
+        inputs = [(source, *rest) for source, rest in zip(sources, self._inputs, strict=True)]
+        return _bridge.Program(self._model, _exchange_api, inputs, outputs)
 
     def __call__(self, *tensors: Any) -> Sequence[Any]:
         return self._program(list(tensors))
@@ -104,8 +109,7 @@ def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]
     others = [value for value, spec in zip(output.args[0], specs, strict=True) if spec is None and value not in first]
     if not in_order or any(node not in positions for node in call.args) or any(value is not None for value in others):
         return _eager(module)
-    inputs = [(positions[node], order) for node, order in zip(call.args, part.orders, strict=True)]
-    program = _bridge.Program(part.model, _exchange_api, inputs, specs)
+    program = part.program([positions[node] for node in call.args], specs)
     if not repeated:
         return _Boxed(program)
 
@@ -286,7 +290,7 @@ class _Joint:
         for name, dtype, dims in model.outputs():
             ports.add_saved(name, dtype, dims)
             types.append(ports.output_type(name))
-        part = Part(model, [ports.order(name) for name in inputs], types)
+        part = Part(model, [ports.input(name) for name in inputs], types)
         call = graph.call_function(part, tuple(given[name] for name in inputs))
         call.meta["val"] = [ports.fake(name) for name in outputs]
         results = {}
@@ -335,8 +339,9 @@ class _Ports:
     def output_type(self, name: str) -> tuple[Any, ...]:
         return self._outputs[name]
 
-    def order(self, name: str) -> list[int] | None:
-        return self._orders[name]
+    def input(self, name: str) -> tuple[Any, ...]:
+        """As _bridge.Program takes it, after the source."""
+        return (self._orders[name],)
 
     def fake(self, name: str) -> torch.Tensor:
         return self._fakes[name]
