@@ -76,10 +76,15 @@ class Part:
 
     def __init__(self, model: Any, inputs: Sequence[tuple[Any, ...]], outputs: Sequence[Any]) -> None:
         self.__name__ = "ferrite_part"
-        self.model = model
-        self.inputs = list(inputs)
+        self._model = model
+        self._inputs = list(inputs)
         self.outputs = list(outputs)
-        self._program = _bridge.Program(model, _exchange_api, [(k, *one) for k, one in enumerate(self.inputs)], self.outputs)
+        self._program = self.program(range(len(self._inputs)), self.outputs)
+
+    def program(self, sources: Iterable[int], outputs: Sequence[Any]) -> Any:
+        """The part as a function of one list, in which its inputs have these positions."""
+        inputs = [(source, *rest) for source, rest in zip(sources, self._inputs, strict=True)]
+        return _bridge.Program(self._model, _exchange_api, inputs, outputs)
 
     def __call__(self, *tensors: Any) -> Sequence[Any]:
         return self._program(list(tensors))
@@ -111,8 +116,7 @@ def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]
     others = [value for value, spec in zip(output.args[0], specs, strict=True) if spec is None and value not in first]
     if not in_order or any(node not in positions for node in call.args) or any(value is not None for value in others):
         return _eager(module)
-    inputs = [(positions[node], *one) for node, one in zip(call.args, part.inputs, strict=True)]
-    program = _bridge.Program(part.model, _exchange_api, inputs, specs)
+    program = part.program([positions[node] for node in call.args], specs)
     if not repeated:
         return _Boxed(program)
 
