@@ -5,6 +5,7 @@ Weights and inputs are random, from one seed. Nothing random is left in a traini
 depth), so that the results of engines can be compared.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,10 @@ from torch import nn
 
 import export
 import rows as onnx_rows
+
+sys.path.append(str(onnx_rows.ROOT / "examples/train_gpt"))
+
+from gpt import Gpt, token_loss  # noqa: E402
 
 SEED = 1
 INFERENCE, BACKWARD, STEP = "inference", "backward", "step"
@@ -47,44 +52,6 @@ class WithLoss(nn.Module):
         return self.loss(self.model(inputs), target)
 
 
-class Block(nn.Module):
-    """A layer of a GPT."""
-
-    def __init__(self, width: int, heads: int):
-        super().__init__()
-        self.heads = heads
-        self.norm, self.norm_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, width = x.shape
-        q, k, v = (
-            part.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
-            for part in self.qkv(self.norm(x)).split(width, dim=2)
-        )
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(F.gelu(self.up(self.norm_mlp(x))))
-
-
-class Gpt(nn.Module):
-    """nanoGPT's model: learned positions, layers of pre-norm, the head tied to the embedding."""
-
-    def __init__(self, vocabulary: int, width: int, heads: int, layers: int, length: int):
-        super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
-        self.layers = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
-        self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, vocabulary, bias=False)
-        self.head.weight = self.tokens.weight
-        nn.init.normal_(self.tokens.weight, std=0.02)
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        positions = torch.arange(tokens.shape[1], device=tokens.device)
-        return self.head(self.norm(self.layers(self.tokens(tokens) + self.positions(positions))))
-
-
 def convolutions(inputs: int, outputs: int) -> nn.Sequential:
     parts = []
     for channels in (inputs, outputs):
@@ -113,10 +80,6 @@ class UNet(nn.Module):
         for widen, part in zip(self.widen, self.up, strict=True):
             x = part(torch.cat([kept.pop(), widen(x)], dim=1))
         return self.head(x)
-
-
-def token_loss(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    return F.cross_entropy(logits.flatten(0, 1), target.flatten())
 
 
 def exported(row: str) -> Callable[[], tuple[nn.Module, Tensors]]:

@@ -11,6 +11,7 @@
 typedef struct {
   Py_ssize_t argument;  // index in the list of arguments; -1: `constant`
   PyObject* constant;
+  int mutated;  // the program changes its memory
   int32_t rank;
   int32_t permutation[most_rank];  // dims of the program's input, as dims of the tensor; [0] = -1: in order
 } ProgramInput;
@@ -28,6 +29,7 @@ typedef struct {
   const fe_exchange_api* api;
   PyObject* api_capsule;
   Py_ssize_t input_count, output_count, computed_count;
+  int mutates;  // some input
   ProgramInput* inputs;
   ProgramOutput* outputs;
 } Program;
@@ -50,9 +52,9 @@ static void program_free(PyObject* self) {
 }
 
 static int read_input(ProgramInput* input, PyObject* spec) {
-  // (index of the argument or a tensor, permutation or None)
+  // (index of the argument or a tensor, permutation or None, whether the program changes it)
   PyObject *source, *permutation;
-  if (!PyArg_ParseTuple(spec, "OO", &source, &permutation)) return -1;
+  if (!PyArg_ParseTuple(spec, "OOp", &source, &permutation, &input->mutated)) return -1;
   if (PyLong_Check(source)) {
     input->argument = PyLong_AsSsize_t(source);
   } else {
@@ -154,6 +156,7 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
     const int status = spec ? read_input(&self->inputs[k], spec) : -1;
     Py_XDECREF(spec);
     if (status != 0) goto failed;
+    if (self->inputs[k].mutated) self->mutates = 1;
   }
   for (Py_ssize_t k = 0; k < out; ++k) {
     PyObject* spec = PySequence_GetItem(outputs, k);
@@ -288,6 +291,14 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
       pointers[k] = &other->view;
     }
     if (view->device.device_type == kDLCPU || is_contiguous(pointers[k])) continue;
+    if (input->mutated) {
+      PyErr_Format(
+          PyExc_ValueError,
+          "argument %zd is changed by the program and has gaps or other strides than the program was "
+          "compiled for; make it contiguous",
+          input->argument);
+      goto done;
+    }
     PyObject* copy = contiguous_copy(tensor, input);
     if (!copy || PyList_Append(arguments, copy) != 0) {
       Py_XDECREF(copy);
@@ -310,7 +321,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
     if (output->prototype.device.device_type != kDLCPU) device = output->prototype.device;
     ++allocated;
   }
-  if (computed > 0) {
+  if (computed > 0 || self->mutates) {
     ferrite_run_options options = {.size = sizeof options};
     if (device.device_type != kDLCPU &&
         self->api->current_stream(device.device_type, device.device_id, &options.stream) != 0)

@@ -46,4 +46,5 @@ def backend(module: fx.GraphModule, example_inputs: list[Any], options: Mapping[
         inference_compiler=compiler("inference"),
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,  # of all graphs: programs write inputs that the model changes in place
     )(module, example_inputs)

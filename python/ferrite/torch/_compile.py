@@ -8,7 +8,7 @@ import dataclasses
 import operator
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ferrite import _bridge
 from ferrite._errors import Error
+from ferrite.torch._mutation import donated_inputs, mutated_in, mutations_of
 from ferrite.torch._options import Options, session_for
 from ferrite.torch._partition import Part, outputs_of, partition
 from ferrite.torch._stream import Segment, Sizes, is_tensor, write_segment, why_not
@@ -97,8 +98,13 @@ class _Compiler:
         self.sizes = sizes
         self.options = options
         self.report = report
-        self.computing = [node for node in module.graph.nodes if node.op == "call_function" and not _symbolic(node)]
+        self.mutations = mutations_of(module.graph)
+        copies = {one.copy for one in self.mutations.values()}
+        self.computing = [
+            node for node in module.graph.nodes if node.op == "call_function" and node not in copies and not _symbolic(node)
+        ]
         self.unsupported = {node: reason for node in self.computing if (reason := why_not(node))}
+        self.donated = donated_inputs(module.graph, report.kind)
         (self.output,) = (node for node in module.graph.nodes if node.op == "output")
         self.session = session_for(options, self._device_type())
 
@@ -172,7 +178,7 @@ class _Compiler:
                 1,
             )
         if self.options.fallback == "warn":
-            _warn_once(f"ferrite: these nodes of the {self.report.kind} graph run in PyTorch: {text}. "
+            warn_once(f"ferrite: these nodes of the {self.report.kind} graph run in PyTorch: {text}. "
                        "ferrite.torch.explain(model, *args) gives the reasons")
 
     def _compiled(self, segment: Segment) -> Any:
@@ -182,7 +188,7 @@ class _Compiler:
         return model
 
     def _program(self, segment: Segment, model: Any, sources: dict[fx.Node, Any], outputs: Sequence[Any]) -> Any:
-        inputs = [(sources[node], order) for node, order in segment.inputs]
+        inputs = [(sources[node], order, node in segment.mutated) for node, order in segment.inputs]
         return _bridge.Program(model, _exchange_api, inputs, outputs)
 
     def _sources(self) -> dict[fx.Node, Any]:
@@ -198,22 +204,29 @@ class _Compiler:
                     sources[node] = operator.attrgetter(node.target)(self.module).detach()
         return sources
 
+    def _results(self) -> list[Any]:
+        """What the graph gives; an input for the node that changes it."""
+        changed = {one.copy: node for node, one in self.mutations.items()}
+        return [changed.get(value, value) if isinstance(value, fx.Node) else value for value in self.output.args[0]]
+
     def _whole(self) -> Callable[[list[Any]], Sequence[Any]]:
         """All of the graph as one program."""
         sources = self._sources()
+        results = self._results()
         given = [
             value
-            for value in self.output.args[0]
+            for value in results
             if isinstance(value, fx.Node) and value.op == "call_function" and not _symbolic(value)
         ]
         if len(set(given)) < len(given):
             return self._divided()  # the same tensor twice: rare
-        segment = write_segment(self.computing, given, self.sizes)
+        mutated = {node: one.value for node, one in self.mutations.items()}
+        segment = write_segment(self.computing, given, self.sizes, mutated, self.donated)
         model = self._compiled(segment)
         computed = dict(zip(segment.outputs, segment.output_types, strict=True))
         outputs: list[Any] = []
         constants: list[tuple[int, Any]] = []
-        for k, value in enumerate(self.output.args[0]):
+        for k, value in enumerate(results):
             if isinstance(value, fx.Node) and value in computed:
                 outputs.append(computed[value])
             elif isinstance(value, fx.Node) and value.op == "placeholder":
@@ -246,21 +259,36 @@ class _Compiler:
                 made[node] = graph.node_copy(node, lambda used: made[used]) if all(
                     used in made for used in node.all_input_nodes
                 ) else self.sizes.of(node.meta["val"])
-        tensors = [node for node in self.module.graph.nodes if not (node.op == "call_function" and _symbolic(node))]
-        for part in partition(tensors, self.unsupported):
+        copies = {one.copy for one in self.mutations.values()}
+        tensors = [
+            node
+            for node in self.module.graph.nodes
+            if node not in copies and not (node.op == "call_function" and _symbolic(node))
+        ]
+        parts = partition(tensors, self.unsupported)
+        mutated = mutated_in(parts, self.mutations)
+        written: set[fx.Node] = set()
+        for number, part in enumerate(parts):
             if part.compiled:
-                self._add_segment(graph, part, made)
+                written |= self._add_segment(graph, part, made, mutated.get(number, {}))
             else:
                 for node in part.nodes:
                     made[node] = graph.node_copy(node, lambda used: made[used])
-        graph.output(fx.map_arg(self.output.args[0], lambda used: made[used]))
+        for node, one in self.mutations.items():
+            if node not in written:
+                graph.node_copy(one.copy, lambda used: made[used])
+        graph.output(fx.map_arg(self._results(), lambda used: made[used]))
         graph.lint()
         return _eager(fx.GraphModule(self.module, graph))
 
-    def _add_segment(self, graph: fx.Graph, part: Part, made: dict[fx.Node, fx.Node]) -> None:
-        segment = write_segment(part.nodes, outputs_of(part.nodes, is_tensor), self.sizes)
-        if not segment.outputs:
-            return
+    def _add_segment(
+        self, graph: fx.Graph, part: Part, made: dict[fx.Node, fx.Node], mutated: Mapping[fx.Node, fx.Node]
+    ) -> frozenset[fx.Node]:
+        """Returns the inputs that the segment changes: those of `mutated`, none if it runs in PyTorch."""
+        outputs = outputs_of(part.nodes, is_tensor, [self.mutations[node].copy for node in mutated])
+        segment = write_segment(part.nodes, outputs, self.sizes, mutated)
+        if not segment.outputs and not mutated:
+            return frozenset()
         try:
             model = self._compiled(segment)
         except Error as error:
@@ -268,15 +296,16 @@ class _Compiler:
                 raise
             self._give_up(part.nodes, error)
             if self.options.fallback == "warn":
-                _warn_once(f"ferrite: {len(part.nodes)} nodes run in PyTorch, as compiling them failed: {error}")
+                warn_once(f"ferrite: {len(part.nodes)} nodes run in PyTorch, as compiling them failed: {error}")
             for node in part.nodes:
                 made[node] = graph.node_copy(node, lambda used: made[used])
-            return
+            return frozenset()
         sources = {node: k for k, (node, _) in enumerate(segment.inputs)}
         program = self._program(segment, model, sources, segment.output_types)
         called = graph.call_function(_Segment(program), tuple(made[node] for node, _ in segment.inputs))
         for k, node in enumerate(segment.outputs):
             made[node] = graph.call_function(operator.getitem, (called, k))
+        return segment.mutated
 
 
 class _Segment:
@@ -315,7 +344,7 @@ def _eager(module: fx.GraphModule) -> _Boxed:
 _said: set[str] = set()
 
 
-def _warn_once(text: str) -> None:
+def warn_once(text: str) -> None:
     if text not in _said:
         _said.add(text)
         warnings.warn(text, stacklevel=2)

@@ -10,7 +10,8 @@ import dataclasses
 import json
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+import types
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -151,6 +152,7 @@ class Segment:
     inputs: list[tuple[fx.Node, list[int] | None]]
     outputs: list[fx.Node]
     stream: bytes
+    mutated: frozenset[fx.Node]  # the inputs whose memory the program changes
     streamed: list[fx.Node]  # by the index of a node in the stream; shorter by the permutations that begin and end it
     first: int  # index of the first of them
     output_types: list[tuple[Any, ...]]  # for _bridge.Program
@@ -227,8 +229,18 @@ def is_tensor(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor)
 
 
-def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: Sizes) -> Segment:
-    """The stream of these nodes, in order. What they use of other nodes becomes inputs; `outputs` are among them."""
+def write_segment(
+    nodes: Sequence[fx.Node],
+    outputs: Sequence[fx.Node],
+    sizes: Sizes,
+    mutated: Mapping[fx.Node, fx.Node] = types.MappingProxyType({}),
+    donated: Collection[fx.Node] = (),
+) -> Segment:
+    """The stream of these nodes, in order. What they use of other nodes becomes inputs; `outputs` are among them.
+
+    mutated: inputs whose memory holds the value of another node after the run, with that node.
+    donated: inputs whose memory the program may overwrite.
+    """
     writer = _Writer(sizes)
     inside = set(nodes)
     taken: dict[fx.Node, None] = {}
@@ -236,6 +248,8 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         for used in node.all_input_nodes:
             if used not in inside and is_tensor(used):
                 taken[used] = None
+    for pair in mutated.items():
+        taken.update((node, None) for node in pair if node not in inside)
     inputs: list[tuple[fx.Node, list[int] | None]] = []
     ports: list[list[Any]] = []
     input_types: list[tuple[Any, ...]] = []
@@ -261,6 +275,18 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         writer.node(node)
         if len(writer.nodes) > before:
             streamed.append(node)
+    for (node, order), port in zip(inputs, ports, strict=True):
+        memory: dict[str, Any] = {}
+        if node in mutated:
+            number = writer.numbers[mutated[node]]
+            assert isinstance(number, int)
+            if order is not None:
+                number = writer.permuted(number, order, writer.type_of(node.meta["val"]), node.name)
+            memory["mutated_by"] = number
+        elif node in donated:
+            memory["donated"] = True
+        if memory:
+            port.append(memory)
     results: list[list[Any]] = []
     output_types: list[tuple[Any, ...]] = []
     for node in outputs:
@@ -278,4 +304,4 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         results.append([node.name, number])
         output_types.append((*dlpack_types[tensor.dtype], *_device(tensor), dims, seen))
     stream = json.dumps({"aten": 1, "inputs": ports, "nodes": writer.nodes, "outputs": results}, separators=(",", ":"))
-    return Segment(inputs, list(outputs), stream.encode(), streamed, first, output_types, input_types)
+    return Segment(inputs, list(outputs), stream.encode(), frozenset(mutated), streamed, first, output_types, input_types)
