@@ -361,6 +361,9 @@ Result<void> Steps::build() {
                      &decisions_,
                      memory(),
                      options_.red_zones};
+  // The memory of an input that the model changes is a result.
+  for (const auto& input : made_.graph.inputs())
+    request.options.donated.push_back(input.donated && !input.mutated_by);
   request.open_cache = open_cache;
   request.measure = services_.measure;
   request.tune = options_.tune;

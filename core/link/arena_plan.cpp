@@ -25,6 +25,17 @@ void ArenaNeeds::keep(loop::BufferId buffer, int64_t bytes, size_t group) {
   lifetimes[found->second].last = group;
 }
 
+void ArenaNeeds::drop(loop::BufferId buffer) {
+  const auto found = number_.find(buffer);
+  if (found == number_.end()) return;
+  const size_t number = found->second;
+  number_.erase(found);
+  buffers.erase(buffers.begin() + static_cast<std::ptrdiff_t>(number));
+  lifetimes.erase(lifetimes.begin() + static_cast<std::ptrdiff_t>(number));
+  for (auto& [other, position] : number_)
+    if (position > number) --position;
+}
+
 int64_t ArenaNeeds::bytes_at(size_t group) const {
   int64_t bytes = 0;
   for (const auto& life : lifetimes)

@@ -22,6 +22,8 @@ using namespace ferrite::core::runtime;
 struct ArenaNeeds {
   /// Extends the buffer's lifetime to include the group.
   void keep(loop::BufferId buffer, int64_t bytes, size_t group);
+  /// Removes a buffer that lives elsewhere.
+  void drop(loop::BufferId buffer);
   /// The bytes of the buffers that live while the group runs.
   int64_t bytes_at(size_t group) const;
 

@@ -112,6 +112,9 @@ class Builder::State {
   /// arena of the last one. A buffer in it that other devices need too stays alive while any of them needs
   /// it.
   ArenaNeeds arena_needs(uint32_t d) const;
+  /// Gives buffers between kernels the memory of donated inputs that no later kernel reads, the largest
+  /// first; they need none in the arena then.
+  void use_donated(ArenaNeeds& needs);
   /// The buffers whose contents must be in the host's memory after a run: results, and inputs that the model
   /// changes.
   std::set<BufferId> copied_to_primary() const;
@@ -173,7 +176,8 @@ class Builder::State {
   std::optional<size_t> alone_;  // the instance of a kernel outside of a schedule
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
   std::map<std::pair<BufferId, size_t>, BufferSlot> packed_;
-  std::vector<ArenaPlan> arenas_;  // by device
+  std::vector<ArenaPlan> arenas_;            // by device
+  std::map<BufferId, uint32_t> in_donated_;  ///< buffers in the memory of inputs, by their numbers
   std::vector<std::string> blobs_;
   std::vector<std::string> kept_;  // by instance: its key, where the code is from the cache
   std::vector<std::string> code_;  // by instance: the provider's listing

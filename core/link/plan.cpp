@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "core/link/builder_state.h"
 #include "core/observe/observation.h"
@@ -9,8 +11,10 @@ namespace ferrite::core::link {
 
 void Builder::State::plan() {
   arenas_.clear();
+  in_donated_.clear();
   for (uint32_t d = 0; d < devices_.size(); ++d) {
-    const auto needs = arena_needs(d);
+    auto needs = arena_needs(d);
+    if (d == default_device()) use_donated(needs);
     const int64_t most = options_.memory.bytes(needs.buffers.size());
     auto& arena = arenas_.emplace_back(needs, static_cast<int64_t>(devices_[d]->alignment), most);
     if (arena.bytes() > most) refuse_workspaces(needs, arena);
@@ -87,6 +91,63 @@ ArenaNeeds Builder::State::arena_needs(uint32_t d) const {
   return needs;
 }
 
+void Builder::State::use_donated(ArenaNeeds& needs) {
+  const bool any = std::ranges::find(options_.donated, true) != options_.donated.end();
+  // With several devices a buffer may need a place in each memory; red zones are between parts of an arena.
+  if (!any || options_.red_zones || devices_.size() > 1 ||
+      executable_->memory_of_ports() != executable_->memory_of(default_device()))
+    return;
+  struct Space {
+    BufferId input;
+    int64_t bytes;
+    size_t free_from;                       // the group after the last one that reads the input
+    std::vector<runtime::Lifetime> owners;  // what already lives there
+  };
+  std::vector<Space> spaces;
+  for (BufferId b = 0; b < program_.buffers.size(); ++b) {
+    const auto& buffer = program_.buffers[b];
+    if (buffer.role != loop::Role::input || buffer.base != loop::none ||
+        buffer.number >= options_.donated.size() || !options_.donated[buffer.number])
+      continue;
+    Space space{b, buffer.bytes(), 0, {}};
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (std::ranges::find(groups_[g].arguments, b) != groups_[g].arguments.end()) space.free_from = g + 1;
+    spaces.push_back(std::move(space));
+  }
+  // The smallest that is large enough.
+  std::ranges::stable_sort(spaces, {}, &Space::bytes);
+  std::vector<size_t> order(needs.buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](size_t k) { return needs.lifetimes[k].bytes; });
+  const auto all_buffers = needs.buffers;
+  const auto lifetimes = needs.lifetimes;
+  for (const size_t k : order) {
+    const auto& life = lifetimes[k];
+    const auto fits = [&](const Space& space) {
+      return life.bytes <= space.bytes && space.free_from <= life.first &&
+             std::ranges::none_of(space.owners, [&](const runtime::Lifetime& other) {
+               return other.first <= life.last && life.first <= other.last;
+             });
+    };
+    const auto space = std::ranges::find_if(spaces, fits);
+    if (space == spaces.end()) continue;
+    space->owners.push_back(life);
+    in_donated_[all_buffers[k]] = program_.buffers[space->input].number;
+    needs.drop(all_buffers[k]);
+  }
+  if (!in_donated_.empty())
+    ledger_.add({"memory",
+                 "donated inputs",
+                 "",
+                 "reused",
+                 {},
+                 fmt::format("{} between kernels live in memory of {}", counted(in_donated_.size(), "buffer"),
+                             counted(static_cast<size_t>(std::ranges::count_if(
+                                         spaces, [](const Space& space) { return !space.owners.empty(); })),
+                                     "donated input")),
+                 0});
+}
+
 std::set<BufferId> Builder::State::copied_to_primary() const {
   std::set<BufferId> result;
   for (BufferId b : program_.outputs) result.insert(program_.storage(b));
@@ -153,6 +214,10 @@ BufferSlot Builder::State::slot_of(BufferId b) const {
         slot.kind = BufferSlot::Kind::persistent;
         slot.number = found->second;
         slot.device = default_device();
+      } else if (auto home = in_donated_.find(b); home != in_donated_.end()) {
+        slot.kind = BufferSlot::Kind::input;
+        slot.number = home->second;
+        slot.device = executable_->ports_device();
       } else {
         const auto& offsets = arenas_[default_device()].offsets();
         slot.device = default_device();

@@ -22,6 +22,7 @@ enum class Edit : uint8_t {
   set_operand,
   set_attr,
   evaluate,
+  set_input_memory,
 };
 
 constexpr uint32_t unknown_name = FE_NONE32 - 1;
@@ -42,6 +43,7 @@ Recorder::Recorder(graph::GraphApi& api, const Names& names) : inner_(api), api_
   api_.set_operand = set_operand;
   api_.set_attr = set_attr;
   api_.evaluate = evaluate;
+  api_.set_input_memory = set_input_memory;
   api_.self = this;
   api_.view = [](void* self, fe_call* call, const fe_none* args, fe_graph_view* out) {
     const fe_graph_api& inner = *static_cast<Recorder*>(self)->inner_.api();
@@ -224,6 +226,18 @@ int32_t Recorder::set_attr(void* self, fe_call* call, const fe_attr_args* args, 
   });
 }
 
+int32_t Recorder::set_input_memory(void* self, fe_call* call, const fe_input_memory_args* args,
+                                   fe_none* out) {
+  auto& r = *static_cast<Recorder*>(self);
+  return r.edit(r.inner_.api()->set_input_memory, call, args, out,
+                [&](const fe_input_memory_args& given, const fe_none&) {
+                  r.log_.put(Edit::set_input_memory);
+                  r.put_value(given.input);
+                  r.put_value(given.mutated_by);
+                  r.log_.put(given.flags);
+                });
+}
+
 int32_t Recorder::evaluate(void* self, fe_call* call, const fe_value_args* args, fe_handle_out* out) {
   auto& r = *static_cast<Recorder*>(self);
   return r.edit(r.inner_.api()->evaluate, call, args, out,
@@ -351,6 +365,13 @@ class Replay {
         std::vector<fe_string> strings;
         args.attr = graph::view_of(attribute, strings);
         return call(api_.set_attr, args);
+      }
+      case Edit::set_input_memory: {
+        auto args = abi::sized<fe_input_memory_args>();
+        args.input = value();
+        args.mutated_by = value();
+        args.flags = from_.get<uint32_t>();
+        return call(api_.set_input_memory, args);
       }
       case Edit::evaluate: {
         auto args = abi::sized<fe_value_args>();

@@ -46,6 +46,7 @@ class Recorder {
   static int32_t erase(void* self, fe_call* call, const fe_node_args* args, fe_none* out);
   static int32_t set_operand(void* self, fe_call* call, const fe_operand_args* args, fe_none* out);
   static int32_t set_attr(void* self, fe_call* call, const fe_attr_args* args, fe_none* out);
+  static int32_t set_input_memory(void* self, fe_call* call, const fe_input_memory_args* args, fe_none* out);
   static int32_t evaluate(void* self, fe_call* call, const fe_value_args* args, fe_handle_out* out);
 
   template <class Args, class Out, class Write>

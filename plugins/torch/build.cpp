@@ -30,6 +30,12 @@ class Builder {
     refuse_unknown();
     for (const auto& node : program_.nodes)
       for (const auto& value : results_of(node)) values_.push_back(value);
+    for (size_t k = 0; k < program_.inputs.size(); ++k) {
+      const auto& input = program_.inputs[k];
+      if (input.mutated_by || input.donated)
+        graph_.set_input_memory(values_[k], input.mutated_by ? values_[*input.mutated_by] : Value(),
+                                input.donated);
+    }
     std::vector<Value> outputs;
     for (const auto& output : program_.outputs) {
       if (!values_[output.value])

@@ -12,10 +12,10 @@
 
 namespace ferrite::from_torch {
 
-/// Adds the program's computation to the graph, whose inputs are given, and returns its outputs in order.
-/// Errors: FE-I50 overloads that nothing reads, all of them in one message; FE-I52 and FE-I53 of handlers;
-/// FE-I54 a result of another type than PyTorch inferred. Errors of the host are preceded by the node's name
-/// and overload.
+/// Adds the program's computation to the graph, whose inputs are given, says what becomes of the memory of
+/// the inputs, and returns the outputs in order. Errors: FE-I50 overloads that nothing reads, all of them in
+/// one message; FE-I52 and FE-I53 of handlers; FE-I54 a result of another type than PyTorch inferred. Errors
+/// of the host are preceded by the node's name and overload.
 std::vector<Value> build_graph(Graph& graph, const Program& program, const PluginOps& plugins,
                                std::vector<Value> inputs);
 

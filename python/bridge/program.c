@@ -11,6 +11,7 @@
 typedef struct {
   Py_ssize_t argument;  // index in the list of arguments; -1: `constant`
   PyObject* constant;
+  int mutated;  // the program changes its memory
   int32_t rank;
   int32_t permutation[most_rank];  // dims of the program's input, as dims of the tensor; [0] = -1: in order
   DLDataType dtype;
@@ -30,6 +31,7 @@ typedef struct {
   const fe_exchange_api* api;
   PyObject* api_capsule;
   Py_ssize_t input_count, output_count, computed_count;
+  int mutates;  // some input
   ProgramInput* inputs;
   ProgramOutput* outputs;
 } Program;
@@ -54,10 +56,12 @@ static void program_free(PyObject* self) {
 }
 
 static int read_input(ProgramInput* input, PyObject* spec) {
-  // (index of the argument or a tensor, permutation or None, code and bits of the dtype, the library's dtype)
+  // (index of the argument or a tensor, permutation or None, code and bits of the dtype, the library's dtype,
+  // whether the program changes it)
   PyObject *source, *permutation, *dtype;
   int code, bits;
-  if (!PyArg_ParseTuple(spec, "OOiiO", &source, &permutation, &code, &bits, &dtype)) return -1;
+  if (!PyArg_ParseTuple(spec, "OOiiOp", &source, &permutation, &code, &bits, &dtype, &input->mutated))
+    return -1;
   input->dtype = (DLDataType){(uint8_t)code, (uint8_t)bits, 1};
   input->library_dtype = dtype;
   Py_INCREF(dtype);
@@ -162,6 +166,7 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
     const int status = spec ? read_input(&self->inputs[k], spec) : -1;
     Py_XDECREF(spec);
     if (status != 0) goto failed;
+    if (self->inputs[k].mutated) self->mutates = 1;
   }
   for (Py_ssize_t k = 0; k < out; ++k) {
     PyObject* spec = PySequence_GetItem(outputs, k);
@@ -233,6 +238,16 @@ static PyObject* contiguous_copy(PyObject* tensor, const ProgramInput* input) {
   return copy;
 }
 
+/// -1 with an error set for an input that the program changes: it would change the copy.
+static int refuse_copy(const ProgramInput* input) {
+  if (!input->mutated) return 0;
+  PyErr_Format(PyExc_ValueError,
+               "argument %zd is changed by the program and has another dtype, gaps, or other strides than "
+               "the program was compiled for; make it contiguous",
+               input->argument);
+  return -1;
+}
+
 /// Views a tensor that a list then holds; takes the reference over. -1 with an error set, also for no tensor.
 static int view_held(const Program* self, PyObject* list, PyObject* tensor, DLTensor* view) {
   if (!tensor) return -1;
@@ -283,6 +298,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
     if (self->api->view_of_object(tensor, view) != 0) goto done;
     if (view->dtype.code != input->dtype.code || view->dtype.bits != input->dtype.bits) {
       // PyTorch predicted another dtype for a node that it ran itself.
+      if (refuse_copy(input) != 0) goto done;
       tensor = PyObject_CallMethod(tensor, "to", "O", input->library_dtype);
       if (view_held(self, arguments, tensor, view) != 0) goto done;
     }
@@ -309,6 +325,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
       pointers[k] = &other->view;
     }
     if (view->device.device_type == kDLCPU || is_contiguous(pointers[k])) continue;
+    if (refuse_copy(input) != 0) goto done;
     if (view_held(self, arguments, contiguous_copy(tensor, input), view) != 0) goto done;
     pointers[k] = view;
   }
@@ -325,7 +342,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
     if (output->prototype.device.device_type != kDLCPU) device = output->prototype.device;
     ++allocated;
   }
-  if (computed > 0) {
+  if (computed > 0 || self->mutates) {
     ferrite_run_options options = {.size = sizeof options};
     if (device.device_type != kDLCPU &&
         self->api->current_stream(device.device_type, device.device_id, &options.stream) != 0)

@@ -236,7 +236,7 @@ void call(Source& s, const fe_graph_api& api, const std::vector<uint64_t>& handl
              s.below(16) == 0 ? nullptr : &out);
   };
   uint64_t results[2] = {};
-  switch (s.below(14)) {
+  switch (s.below(15)) {
     case 0: return slot(api.view, fe_none{}, fe_graph_view{});
     case 1: return slot(api.node, fe_node_args{0, handle()}, fe_node_view{});
     case 2: return slot(api.value, fe_value_args{0, handle()}, fe_value_view{});
@@ -263,6 +263,9 @@ void call(Source& s, const fe_graph_api& api, const std::vector<uint64_t>& handl
     case 10: return slot(api.set_operand, fe_operand_args{0, handle(), s.below(3), 0, handle()}, fe_none{});
     case 11: return slot(api.set_attr, fe_attr_args{0, handle(), s.attribute()}, fe_none{});
     case 12: return slot(api.evaluate, fe_value_args{0, handle()}, fe_handle_out{});
+    case 13:
+      return slot(api.set_input_memory, fe_input_memory_args{0, handle(), handle(), s.below(3), 0},
+                  fe_none{});
     default: return slot(api.users, fe_value_args{0, handle()}, fe_users_out{});
   }
 }

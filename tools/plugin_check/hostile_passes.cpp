@@ -189,6 +189,7 @@ void wrap_all(Refusing<fe_graph_api>& table) {
   table.wrap<&fe_graph_api::set_attr>();
   table.wrap<&fe_graph_api::evaluate>();
   table.wrap<&fe_graph_api::users>();
+  table.wrap<&fe_graph_api::set_input_memory>();
 }
 
 Result<std::string> run_treated(const plugin::PassEntry& pass, graph::Graph graph,

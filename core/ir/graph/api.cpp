@@ -93,7 +93,7 @@ uint64_t next_serial() {
 const fe_graph_api& GraphApi::functions() {
   static const fe_graph_api table = [] {
     auto api = abi::sized<fe_graph_api>();
-    api.rev = 1;
+    api.rev = 2;
     api.view = view_slot<&GraphApi::view, fe_none, fe_graph_view>;
     api.node = view_slot<&GraphApi::node, fe_node_args, fe_node_view>;
     api.value = view_slot<&GraphApi::value, fe_value_args, fe_value_view>;
@@ -108,6 +108,7 @@ const fe_graph_api& GraphApi::functions() {
     api.set_attr = slot<&GraphApi::set_attr, fe_attr_args, fe_none>;
     api.evaluate = slot<&GraphApi::evaluate, fe_value_args, fe_handle_out>;
     api.users = slot<&GraphApi::users, fe_value_args, fe_users_out>;
+    api.set_input_memory = slot<&GraphApi::set_input_memory, fe_input_memory_args, fe_none>;
     return api;
   }();
   return table;
@@ -348,6 +349,17 @@ Result<void> GraphApi::users(const fe_value_args& args, fe_users_out& out) {
   if (added) found->second = graph_.users(ValueId{args.value});
   out.nodes = abi::array(found->second.data(), found->second.size());
   return {};
+}
+
+Result<void> GraphApi::set_input_memory(const fe_input_memory_args& args, fe_none&) {
+  const Value* input = graph_.find(ValueId{args.input});
+  if (!input || input->kind != ValueKind::input) return stale("input");
+  const ValueId by{args.mutated_by};
+  if (by && !graph_.find(by)) return stale("value");
+  if ((args.flags & ~FE_INPUT_DONATED) != 0)
+    return error(FE_EINVALID, "FE-G22", "an input of the graph has no flags {:#x}", args.flags);
+  FE_CHECK(graph_.set_mutated_by(input->result, by));
+  return graph_.set_donated(input->result, (args.flags & FE_INPUT_DONATED) != 0);
 }
 
 }  // namespace ferrite::core::graph

@@ -91,6 +91,7 @@ class GraphApi {
   Result<void> set_attr(const fe_attr_args& args, fe_none& out);
   Result<void> evaluate(const fe_value_args& args, fe_handle_out& out);
   Result<void> users(const fe_value_args& args, fe_users_out& out);
+  Result<void> set_input_memory(const fe_input_memory_args& args, fe_none& out);
 
   static const fe_graph_api& functions();
   template <class Args>

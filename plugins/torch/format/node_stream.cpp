@@ -105,6 +105,22 @@ ProgramNode node(const Json& json) {
   return made;
 }
 
+ProgramPort input_port(const Json& json) {
+  ProgramPort port{text(item(json, 0, "an input"), "a name"), type(json, 1)};
+  if (json.size() <= 3) return port;
+  const auto& memory = json[3];
+  if (!memory.is_object()) damaged("what becomes of an input's memory is no object");
+  for (const auto& [key, value] : memory.items()) {
+    if (key == "mutated_by")
+      port.mutated_by = value_number(value);
+    else if (key == "donated" && value.is_boolean())
+      port.donated = value.get<bool>();
+    else
+      damaged("what becomes of an input's memory cannot be read");
+  }
+  return port;
+}
+
 }  // namespace
 
 Program read_node_stream(Bytes bytes) {
@@ -119,12 +135,16 @@ Program read_node_stream(Bytes bytes) {
   Program program;
   for (const auto* key : {"inputs", "nodes", "outputs"})
     if (!json.contains(key) || !json[key].is_array()) damaged(std::string("it has no list '") + key + "'");
-  for (const auto& input : json["inputs"])
-    program.inputs.push_back({text(item(input, 0, "an input"), "a name"), type(input, 1)});
+  for (const auto& input : json["inputs"]) program.inputs.push_back(input_port(input));
   for (const auto& one : json["nodes"]) program.nodes.push_back(node(one));
   std::vector<std::optional<TensorType>> types;
   for (const auto& input : program.inputs) types.emplace_back(input.type);
   for (const auto& one : program.nodes) types.insert(types.end(), one.results.begin(), one.results.end());
+  for (const auto& input : program.inputs) {
+    if (!input.mutated_by) continue;
+    if (*input.mutated_by >= types.size() || types[*input.mutated_by] != input.type)
+      damaged("what an input's memory holds after the run is no tensor of the input's type");
+  }
   for (const auto& output : json["outputs"]) {
     ProgramPort port{
         text(item(output, 0, "an output"), "a name"), {}, value_number(item(output, 1, "an output"))};

@@ -46,7 +46,9 @@ struct ProgramNode {
 struct ProgramPort {
   std::string name;
   TensorType type;
-  size_t value = 0;  ///< for outputs
+  size_t value = 0;                  ///< for outputs
+  std::optional<size_t> mutated_by;  ///< for inputs: the value that the input's memory holds after the run
+  bool donated = false;              ///< for inputs: the program may overwrite the memory
 };
 
 /// A weight, buffer or constant of an archive: a range of its file.

@@ -63,6 +63,7 @@ def backend(module: fx.GraphModule, example_inputs: list[Any], options: Mapping[
                 inference_compiler=compiler("inference"),
                 decompositions=decompositions(),
                 partition_fn=partitioner(chosen),
+                keep_inference_input_mutations=True,  # of all graphs: programs write inputs that the model changes in place
             )(module, example_inputs)
     except Error as error:
         raise CompileError(error) from error

@@ -8,7 +8,7 @@ import dataclasses
 import operator
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ferrite import _bridge
 from ferrite._errors import Error
+from ferrite.torch._mutation import mutated_in, mutations_of
 from ferrite.torch._options import Options, session_for
 from ferrite.torch._partition import Part, outputs_of, partition
 from ferrite.torch._random import replace_random, seeds_op
@@ -30,7 +31,7 @@ _exchange_api = torch.Tensor.__dlpack_c_exchange_api__
 class Report:
     """What became of one graph."""
 
-    kind: str  # "joint", "forward", "backward" or "inference"
+    kind: str  # "joint", "forward", "backward", "inference" or "step"
     nodes: int = 0
     programs: list[Any] = dataclasses.field(default_factory=list)  # _bridge.Model
     streams: list[bytes] = dataclasses.field(default_factory=list)  # of the programs
@@ -47,7 +48,7 @@ listeners: list[Listener] = []
 def compile_graph(module: fx.GraphModule, options: Options, kind: str) -> Callable[[list[Any]], Sequence[Any]]:
     """A function of the graph's arguments in one list, which it empties. Graphs with symbolic sizes are compiled once
     for each combination of sizes that a call brings."""
-    if kind == "inference" and not options.fallback_random:
+    if kind in ("inference", "step") and not options.fallback_random:
         replace_random(module)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     if any(isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat)) for node in placeholders) or any(
@@ -128,7 +129,13 @@ class _Compiler:
         self.sizes = sizes
         self.options = options
         self.report = report
-        self.computing = [node for node in module.graph.nodes if node.op == "call_function" and not is_symbolic(node)]
+        self.mutations = mutations_of(module.graph)
+        self.copies = {one.copy for one in self.mutations.values()}
+        self.computing = [
+            node
+            for node in module.graph.nodes
+            if node.op == "call_function" and node not in self.copies and not is_symbolic(node)
+        ]
         self.left = {node: reason for node in self.computing if (reason := _why_left(node))}
         self.unsupported = {node: reason for node in self.computing if node not in self.left and (reason := why_not(node))}
         report.left += [(node.name, str(node.target), reason) for node, reason in self.left.items()]
@@ -193,7 +200,7 @@ class _Compiler:
                 1,
             )
         if self.options.fallback == "warn":
-            _warn_once(f"ferrite: these nodes of the {self.report.kind} graph run in PyTorch: {text}. "
+            warn_once(f"ferrite: these nodes of the {self.report.kind} graph run in PyTorch: {text}. "
                        "ferrite.torch.explain(model, *args) gives the reasons")
 
     def _compiled(self, segment: Segment) -> Any:
@@ -205,7 +212,7 @@ class _Compiler:
 
     def _program(self, segment: Segment, model: Any, sources: dict[fx.Node, Any], outputs: Sequence[Any]) -> Any:
         inputs = [
-            (sources[node], order, *types[:2], node.meta["val"].dtype)
+            (sources[node], order, *types[:2], node.meta["val"].dtype, node in segment.mutated)
             for (node, order), types in zip(segment.inputs, segment.input_types, strict=True)
         ]
         return _bridge.Program(model, _exchange_api, inputs, outputs)
@@ -223,16 +230,22 @@ class _Compiler:
                     sources[node] = operator.attrgetter(node.target)(self.module).detach()
         return sources
 
+    def _results(self) -> list[Any]:
+        """What the graph gives; an input for the node that changes it."""
+        changed = {one.copy: node for node, one in self.mutations.items()}
+        return [changed.get(value, value) if isinstance(value, fx.Node) else value for value in self.output.args[0]]
+
     def _whole(self) -> Callable[[list[Any]], Sequence[Any]]:
         """All of the graph as one program."""
         sources = self._sources()
-        given = self.output.args[0]
+        given = self._results()
         inside = set(self.computing)
+        mutated = {node: one.value for node, one in self.mutations.items()}
         nodes = dict.fromkeys(value for value in given if isinstance(value, fx.Node))
-        made = divide(inside, [node for node in nodes if node in inside], self.sizes)
-        if not made.computed:
+        made = divide(inside, [node for node in nodes if node in inside], self.sizes, mutated.keys())
+        if not made.computed and not mutated:
             return _eager(self.module)  # views of arguments
-        segment = write_segment(self.computing, made.computed, self.sizes)
+        segment = write_segment(self.computing, made.computed, self.sizes, mutated)
         model = self._compiled(segment)
         computed = dict(zip(segment.outputs, segment.output_types, strict=True))
         bases = dict.fromkeys(view.base for view in made.views.values())
@@ -285,29 +298,62 @@ class _Compiler:
                 made[node] = graph.node_copy(node, lambda used: made[used]) if all(
                     used in made for used in node.all_input_nodes
                 ) else self.sizes.of(node.meta["val"])
-        tensors = [node for node in self.module.graph.nodes if not (node.op == "call_function" and is_symbolic(node))]
-        for part in partition(tensors, {**self.unsupported, **self.left}):
+        tensors = [
+            node
+            for node in self.module.graph.nodes
+            if node not in self.copies and not (node.op == "call_function" and is_symbolic(node))
+        ]
+        parts = partition(tensors, {**self.unsupported, **self.left})
+        mutated = mutated_in(parts, self.mutations)
+        changed = {node for of_part in mutated.values() for node in of_part}
+        written: set[fx.Node] = set()
+        for number, part in enumerate(parts):
             if part.compiled:
-                self._add_segment(graph, part, made)
+                written |= self._add_segment(graph, part, made, mutated.get(number, {}), changed)
             else:
                 for node in part.nodes:
                     made[node] = graph.node_copy(node, lambda used: made[used])
-        graph.output(fx.map_arg(self.output.args[0], lambda used: made[used]))
+        for node, one in self.mutations.items():
+            if node not in written:
+                graph.node_copy(one.copy, lambda used: made[used])
+        graph.output(fx.map_arg(self._results(), lambda used: made[used]))
         graph.lint()
         return _eager(fx.GraphModule(self.module, graph))
 
-    def _add_segment(self, graph: fx.Graph, part: Part, made: dict[fx.Node, fx.Node]) -> None:
-        results = divide(set(part.nodes), outputs_of(part.nodes, is_tensor), self.sizes)
-        if results.computed and not self._add_program(graph, part, results.computed, made):
-            return
+    def _add_segment(
+        self,
+        graph: fx.Graph,
+        part: Part,
+        made: dict[fx.Node, fx.Node],
+        mutated: Mapping[fx.Node, fx.Node],
+        changed: Set[fx.Node],
+    ) -> Set[fx.Node]:
+        """Returns the inputs that the segment changes: those of `mutated`, none if it runs in PyTorch.
+
+        changed: the inputs that any segment changes.
+        """
+        # If compiling a part has failed, PyTorch may have made views of what it reads, with the old contents.
+        mutated = {
+            node: value for node, value in mutated.items() if not any(user in self.unsupported for user in node.users)
+        }
+        outputs = outputs_of(part.nodes, is_tensor, [self.mutations[node].copy for node in mutated])
+        results = divide(set(part.nodes), outputs, self.sizes, changed)
+        if (results.computed or mutated) and not self._add_program(graph, part, results.computed, made, mutated):
+            return frozenset()
         for node, take in (*results.gaps.items(), *results.views.items()):
             made[node] = graph.call_function(take, (made[take.base],))
+        return mutated.keys()
 
     def _add_program(
-        self, graph: fx.Graph, part: Part, outputs: Sequence[fx.Node], made: dict[fx.Node, fx.Node]
+        self,
+        graph: fx.Graph,
+        part: Part,
+        outputs: Sequence[fx.Node],
+        made: dict[fx.Node, fx.Node],
+        mutated: Mapping[fx.Node, fx.Node],
     ) -> bool:
         """Whether the part could be compiled; if not, its nodes run in PyTorch."""
-        segment = write_segment(part.nodes, outputs, self.sizes)
+        segment = write_segment(part.nodes, outputs, self.sizes, mutated)
         try:
             model = self._compiled(segment)
         except Error as error:
@@ -315,7 +361,7 @@ class _Compiler:
                 raise
             self._give_up(part.nodes, error)
             if self.options.fallback == "warn":
-                _warn_once(f"ferrite: {len(part.nodes)} nodes run in PyTorch, as compiling them failed: {error}")
+                warn_once(f"ferrite: {len(part.nodes)} nodes run in PyTorch, as compiling them failed: {error}")
             for node in part.nodes:
                 made[node] = graph.node_copy(node, lambda used: made[used])
             return False
@@ -363,7 +409,7 @@ def _eager(module: fx.GraphModule) -> _Boxed:
 _said: set[str] = set()
 
 
-def _warn_once(text: str) -> None:
+def warn_once(text: str) -> None:
     if text not in _said:
         _said.add(text)
         warnings.warn(text, stacklevel=2)

@@ -26,6 +26,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from ferrite import _bridge
 from ferrite._errors import Error
 from ferrite.torch._compile import Report, _Boxed, _Compiler, _eager, _exchange_api, listeners
+from ferrite.torch._mutation import mutations_of
 from ferrite.torch._options import Options
 from ferrite.torch._eager_random import detach_random, is_random
 from ferrite.torch._random import replace_random
@@ -83,7 +84,7 @@ class Part:
 
     def program(self, sources: Iterable[int], outputs: Sequence[Any]) -> Any:
         """The part as a function of one list, in which its inputs have these positions."""
-        inputs = [(source, *rest) for source, rest in zip(sources, self._inputs, strict=True)]
+        inputs = [(source, *rest, False) for source, rest in zip(sources, self._inputs, strict=True)]
         return _bridge.Program(self._model, _exchange_api, inputs, outputs)
 
     def __call__(self, *tensors: Any) -> Sequence[Any]:
@@ -111,10 +112,10 @@ def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]
             specs.append(part.outputs[value.args[1]])
         else:
             specs.append(positions.get(value))
-    # The program gives its results in its own order, and takes arguments only.
+    # The program gives its results in its own order, takes arguments only, and changes none.
     in_order = [node.args[1] for node in first] == list(range(len(part.outputs)))
     others = [value for value, spec in zip(output.args[0], specs, strict=True) if spec is None and value not in first]
-    if not in_order or any(node not in positions for node in call.args) or any(value is not None for value in others):
+    if not in_order or mutations_of(module.graph) or any(node not in positions for node in call.args) or any(value is not None for value in others):
         return _eager(module)
     program = part.program([positions[node] for node in call.args], specs)
     if not repeated:
@@ -131,6 +132,7 @@ def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]
 
 def _reason_against(module: fx.GraphModule) -> str | None:
     """What of the graph only PyTorch's partitioner knows."""
+    copies = {one.copy for one in mutations_of(module.graph).values()}
     for node in module.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) or (
@@ -141,7 +143,10 @@ def _reason_against(module: fx.GraphModule) -> str | None:
             return f"input '{node.name}' is no tensor"
         if node.meta.get("aot_runtime_epilogue_input_mutation") or node.meta.get("saved_tensor_with_no_vc_check"):
             return f"'{node.name}' is changed after the forward pass"
-        if node.meta.get("partitioner_tag") in ("must_be_in_forward", "must_be_in_backward") or (
+        tag = node.meta.get("partitioner_tag")
+        if node in copies and tag != "must_be_in_backward":
+            continue  # the forward pass ends with it
+        if tag in ("must_be_in_forward", "must_be_in_backward") or (
             isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
         ):
             return f"node '{node.name}' ({node.target}) has side effects"
@@ -224,8 +229,10 @@ class _Joint:
         computing = [node for node in self.compiler.computing if node not in self.early]
         inside = set(computing)
         values = list(self.output.args[0])
-        results = dict.fromkeys(value for value in values[: self.forward_count] if value in inside)
-        self.shared = divide(inside, list(results), self.sizes)
+        mutations = self.compiler.mutations
+        contents = [one.value for one in mutations.values()]
+        results = dict.fromkeys(value for value in [*values[: self.forward_count], *contents] if value in inside)
+        self.shared = divide(inside, list(results), self.sizes, mutations.keys())
         forward = dict.fromkeys(self.shared.computed)
         backward = dict.fromkeys(value for value in values[self.forward_count :] if value is not None and value not in self.tangents)
         for value in backward:
@@ -264,11 +271,13 @@ class _Joint:
         taken = [name for name, _, _ in backward.inputs()]
         changed = {one.mutated_input for one in descriptions[:count] if isinstance(one, InputMutationAOTOutput)}
         for node in self.primals:
-            if node.name in taken and node.meta.get("desc") in changed:
+            if node.name in taken and (node.meta.get("desc") in changed or node in self.compiler.mutations):
                 raise _Undivided(f"input '{node.name}' is changed, and the backward pass would need it as it was")
         tangents = {node.name for node in self.tangents}
         constants = {node.name: node for node in self.held if node.op == "get_attr"}
         saved = {name: known[name] for name in taken if name not in tangents and name not in constants}
+        for one in self.compiler.mutations.values():
+            graph.node_copy(one.copy, lambda used: made[used])
         graph.output(tuple([*fx.map_arg(values[:count], lambda used: made[used]), *saved.values()]))
         self._describe(graph, [*descriptions[:count], *(SavedForBackwardsAOTOutput(k) for k in range(len(saved)))])
         held = {node.name for node in self.held}

@@ -73,7 +73,9 @@ def partition(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> l
     return parts
 
 
-def outputs_of(nodes: list[fx.Node], is_tensor: Callable[[fx.Node], bool]) -> list[fx.Node]:
-    """The nodes that others, or the graph's output, use."""
-    inside = set(nodes)
+def outputs_of(
+    nodes: list[fx.Node], is_tensor: Callable[[fx.Node], bool], also: Iterable[fx.Node] = ()
+) -> list[fx.Node]:
+    """The nodes that others, or the graph's output, use; uses by the nodes `also` do not count."""
+    inside = {*nodes, *also}
     return [node for node in nodes if is_tensor(node) and any(user not in inside for user in node.users)]

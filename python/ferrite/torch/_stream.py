@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 import operator
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -186,6 +187,7 @@ class Segment:
     inputs: list[tuple[fx.Node, list[int] | None]]
     outputs: list[fx.Node]
     stream: bytes
+    mutated: frozenset[fx.Node]  # the inputs whose memory the program changes
     streamed: list[fx.Node]  # by the index of a node in the stream; shorter by the permutations that begin and end it
     first: int  # index of the first of them
     output_types: list[tuple[Any, ...]]  # for _bridge.Program
@@ -265,10 +267,18 @@ def is_tensor(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor)
 
 
-def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: Sizes, in_memory_order: bool = True) -> Segment:
+def write_segment(
+    nodes: Sequence[fx.Node],
+    outputs: Sequence[fx.Node],
+    sizes: Sizes,
+    mutated: Mapping[fx.Node, fx.Node] = types.MappingProxyType({}),
+    in_memory_order: bool = True,
+) -> Segment:
     """The stream of these nodes, in order. What they use of other nodes becomes inputs; `outputs` are among them.
 
-    in_memory_order: ports have the order of dims that their tensors have in memory, so that the program may run."""
+    mutated: inputs whose memory holds the value of another node after the run, with that node.
+    in_memory_order: ports have the order of dims that their tensors have in memory, so that the program may run.
+    """
     writer = _Writer(sizes)
     inside = set(nodes)
     taken: dict[fx.Node, None] = {}
@@ -276,6 +286,8 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         for used in node.all_input_nodes:
             if used not in inside and is_tensor(used):
                 taken[used] = None
+    for pair in mutated.items():
+        taken.update((node, None) for node in pair if node not in inside)
     inputs: list[tuple[fx.Node, list[int] | None]] = []
     ports: list[list[Any]] = []
     input_types: list[tuple[Any, ...]] = []
@@ -300,6 +312,13 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         before = len(writer.nodes)
         writer.node(node)
         streamed.extend([node] * (len(writer.nodes) - before))
+    for (node, order), port in zip(inputs, ports, strict=True):
+        if node in mutated:
+            number = writer.numbers[mutated[node]]
+            assert isinstance(number, int)
+            if order is not None:
+                number = writer.permuted(number, order, writer.type_of(node.meta["val"]), node.name)
+            port.append({"mutated_by": number})
     results: list[list[Any]] = []
     output_types: list[tuple[Any, ...]] = []
     for node in outputs:
@@ -317,4 +336,4 @@ def write_segment(nodes: Sequence[fx.Node], outputs: Sequence[fx.Node], sizes: S
         results.append([node.name, number])
         output_types.append((*dlpack_types[tensor.dtype], *_device(tensor), dims, seen))
     stream = json.dumps({"aten": 1, "inputs": ports, "nodes": writer.nodes, "outputs": results}, separators=(",", ":"))
-    return Segment(inputs, list(outputs), stream.encode(), streamed, first, output_types, input_types)
+    return Segment(inputs, list(outputs), stream.encode(), frozenset(mutated), streamed, first, output_types, input_types)

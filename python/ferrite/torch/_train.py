@@ -1,47 +1,266 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A whole training step in two graphs."""
+"""A whole training step as one program."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
-from ferrite.torch._backend import backend
+from ferrite._errors import Error
+from ferrite.torch._backend import backend, decompositions
+from ferrite.torch._compile import compile_graph, warn_once
+from ferrite.torch._options import Options
+from ferrite.torch._step_graph import StepInputs, StepTracer
+
+Tensor = torch.Tensor
 
 
 def train_step(
     model: torch.nn.Module,
-    loss: Callable[..., torch.Tensor],
+    loss: Callable[..., Tensor],
     optimizer: torch.optim.Optimizer,
     options: Mapping[str, Any] | None = None,
-) -> Callable[..., torch.Tensor]:
+    *,
+    clip_norm: float | None = None,
+) -> Callable[..., Tensor]:
     """A function that takes a batch, runs forward pass, loss, backward pass and optimizer, and returns the loss.
 
-    Forward pass, loss and backward pass are one graph, so nothing is saved between them that can be computed within;
-    the optimizer is a second one, since PyTorch divides graphs there.
+    All of it is one program. It writes parameters, buffers and the optimizer's states where they are, and stores no
+    gradient that only the optimizer reads: `parameter.grad` is None after a step. The first call runs in PyTorch, since an
+    optimizer makes its states in its first step, and compiles. Learning rates may change at any time. Other numbers of
+    the optimizer, shapes of the batch, training and evaluation mode and `requires_grad` may change too; a program is
+    compiled for each combination.
 
+    model: with all parameters of the optimizer.
     loss: called as loss(model, *batch); returns a tensor of one element.
-    optimizer: over parameters of the model. Give a learning rate that changes as a tensor: a number is a constant of the
-        graph.
+    optimizer: of torch.optim, or another whose step can be traced. Its state_dict() is valid after each step.
     options: as for torch.compile(backend="ferrite").
+    clip_norm: the norm to which the gradients are scaled down if theirs is larger, as by clip_grad_norm_.
 
-    The gradients of the last step are left in `parameter.grad`, as a loop of PyTorch leaves them. Raises what the model
-    raises.
+    A step that cannot be traced (it asks for values of tensors, or the optimizer has hooks) runs as two graphs instead,
+    of which the second is the optimizer, and a warning says so once; with the option fallback="error" it is an Error
+    (FE-Y02). Raises what the model raises. One thread at a time may call the function.
     """
-    parameters = [one for group in optimizer.param_groups for one in group["params"] if one.requires_grad]
+    return _TrainStep(model, loss, optimizer, Options.of(options), clip_norm)
 
-    def step(*batch: Any) -> torch.Tensor:
-        value = loss(model, *batch)
-        for parameter, gradient in zip(parameters, torch.autograd.grad(value, parameters), strict=True):
-            parameter.grad = gradient
-        optimizer.step()
+
+class _TrainStep:
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        loss: Callable[..., Tensor],
+        optimizer: torch.optim.Optimizer,
+        options: Options,
+        clip_norm: float | None,
+    ) -> None:
+        self._model = model
+        self._loss = loss
+        self._optimizer = optimizer
+        self._options = options
+        self._clip_norm = clip_norm
+        self._parameters = dict(model.named_parameters())
+        self._modules = list(model.modules())
+        self._names = {one: name for name, one in self._parameters.items()}
+        for group in optimizer.param_groups:
+            for one in group["params"]:
+                if one not in self._names:
+                    raise Error(
+                        "FE-Y01",
+                        f"the optimizer has a parameter of shape {list(one.shape)} that the model has not; "
+                        "give a model that holds all of them",
+                        "train_step",
+                    )
+        self._rates = [_rate_on(group) for group in optimizer.param_groups]
+        self._counters: list[Tensor] = []
+        self._counted: dict[Tensor, Tensor] = {}  # parameter -> its element of a counter, which is its state "step"
+        self._counter_of: dict[Tensor, int] = {}
+        self._tracer = StepTracer(model, loss, optimizer, self._names, clip_norm)
+        self._programs: dict[Any, _Program] = {}
+        self._in_two: Callable[..., Tensor] | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, *batch: Any) -> Tensor:
+        with self._lock:
+            if self._in_two is not None:
+                return self._in_two(*batch)
+            first = None if self._optimizer.state else self._step_in_pytorch(batch)
+            leaves, structure = pytree.tree_flatten(batch)
+            program = self._program(leaves, structure)
+            if first is not None:
+                return first
+            return self._in_two(*batch) if program is None else self._run(program, leaves)
+
+    def _step_in_pytorch(self, batch: Sequence[Any]) -> Tensor:
+        self._optimizer.zero_grad(set_to_none=True)
+        value = self._loss(self._model, *batch)
+        value.backward()
+        if self._clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(list(self._names), self._clip_norm)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
         return value.detach()
 
-    compiled = torch.compile(step, backend=backend, options=dict(options or {}), dynamic=False)
+    def _trained(self) -> list[Tensor]:
+        """The parameters that the optimizer changes."""
+        return [one for group in self._optimizer.param_groups for one in group["params"] if one.requires_grad]
 
-    def run(*batch: Any) -> torch.Tensor:
+    def _program(self, leaves: Sequence[Any], structure: Any) -> _Program | None:
+        """The program for such a batch; None if the step is no one graph."""
+        self._count()
+        key = (
+            structure,
+            tuple(
+                (one.dtype, one.device, one.shape, one.stride()) if isinstance(one, Tensor) else one for one in leaves
+            ),
+            tuple(module.training for module in self._modules),
+            tuple(one.requires_grad for one in self._names),
+            tuple(self._counter_of.get(one, -1) for one in self._names),
+            tuple(
+                tuple((name, value) for name, value in group.items() if name not in ("params", "lr"))
+                for group in self._optimizer.param_groups
+            ),
+        )
+        if key not in self._programs:
+            try:
+                self._programs[key] = self._compiled(leaves, structure)
+            except Error:
+                raise
+            except Exception as error:  # of the tracer, about code that runs in PyTorch
+                self._divide(error)
+                return None
+        return self._programs[key]
+
+    def _compiled(self, leaves: Sequence[Any], structure: Any) -> _Program:
+        if self._optimizer._optimizer_step_pre_hooks or self._optimizer._optimizer_step_post_hooks:
+            raise ValueError("the optimizer has hooks")
+        inputs = self._inputs(leaves)
+        places = [k for k, one in enumerate(leaves) if isinstance(one, Tensor)]
+
+        def arguments(tensors: Sequence[Tensor]) -> Sequence[Any]:
+            given = list(leaves)
+            for place, tensor in zip(places, tensors, strict=True):
+                given[place] = tensor
+            return pytree.tree_unflatten(given, structure)
+
+        graph = self._tracer.trace(inputs, arguments, decompositions())
+        return _Program(compile_graph(graph, self._options, "step"), _changed(graph))
+
+    def _run(self, program: _Program, leaves: Sequence[Any]) -> Tensor:
+        tensors = self._inputs(leaves).tensors()
+        changed = [tensors[k] for k in program.changed]
+        with torch.no_grad():
+            (value,) = program.run(tensors)
+        # Autograd refuses gradients of graphs that read the old contents.
+        torch.autograd.graph.increment_version(changed)
+        self._optimizer._opt_called = True  # what learning rate schedules look at
+        return value
+
+    def _inputs(self, leaves: Sequence[Any]) -> StepInputs:
+        trained = self._trained()
+        rates = []
+        for number, group in enumerate(self._optimizer.param_groups):
+            rate = group.get("lr", 0.0)
+            if isinstance(rate, Tensor):
+                rates.append(rate)
+            else:
+                rates.append(self._rates[number].fill_(rate))
+        states = []
+        for one in trained:
+            own = self._optimizer.state[one] if one in self._optimizer.state else {}
+            counted = one in self._counted
+            states.append(
+                {name: value for name, value in own.items() if isinstance(value, Tensor) and not (counted and name == "step")}
+            )
+        return StepInputs(
+            parameters=self._parameters,
+            trained=tuple(self._names[one] for one in trained),
+            buffers=dict(self._model.named_buffers()),
+            states=tuple(states),
+            counters=tuple(self._counters),
+            counter_of=tuple(self._counter_of.get(one, -1) for one in trained),
+            rates=tuple(rates),
+            batch=tuple(one for one in leaves if isinstance(one, Tensor)),
+        )
+
+    def _count(self) -> None:
+        """Makes the counters "step" of parameters with equal counts elements of one vector, which is one input of the
+        program and one calculation for all of them. They are still tensors of their own for everybody else."""
+        state = self._optimizer.state
+        counters = {one: state[one]["step"] for one in self._trained() if _is_counter(state.get(one, {}).get("step"))}
+        if counters.keys() == self._counted.keys() and all(self._counted[one] is step for one, step in counters.items()):
+            return
+        equal: dict[tuple[float, torch.dtype, torch.device], list[Tensor]] = {}
+        for one, step in counters.items():
+            equal.setdefault((step.item(), step.dtype, one.device), []).append(one)
+        self._counters, self._counted, self._counter_of = [], {}, {}
+        for number, ((count, dtype, device), parameters) in enumerate(equal.items()):
+            vector = torch.full((len(parameters),), count, dtype=dtype, device=device)
+            self._counters.append(vector)
+            for one, step in zip(parameters, vector.unbind(), strict=True):
+                state[one]["step"] = self._counted[one] = step
+                self._counter_of[one] = number
+
+    def _divide(self, error: Exception) -> None:
+        """From now on, the step is two graphs."""
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if self._options.fallback == "error":
+            raise Error("FE-Y02", f"the training step cannot be one graph: {text}", "train_step", 1) from error
+        if self._options.fallback == "warn":
+            warn_once(f"ferrite: the training step runs as two graphs, since it cannot be one: {text}")
+        self._in_two = _step_of_two_graphs(self._model, self._loss, self._optimizer, self._options, self._clip_norm)
+
+
+class _Program:
+    """run: of compile_graph. changed: the positions of the inputs that it changes."""
+
+    def __init__(self, run: Callable[[list[Any]], Sequence[Any]], changed: list[int]) -> None:
+        self.run = run
+        self.changed = changed
+
+
+def _changed(graph: torch.fx.GraphModule) -> list[int]:
+    targets = {node.args[0] for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)}
+    return [k for k, node in enumerate(graph.graph.find_nodes(op="placeholder")) if node in targets]
+
+
+def _rate_on(group: Mapping[str, Any]) -> Tensor:
+    """Where the learning rate of a group is passed, beside its parameters; in f64, as a number of Python is."""
+    return torch.zeros((), dtype=torch.float64, device=group["params"][0].device)
+
+
+def _is_counter(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dim() == 0 and value.is_floating_point()
+
+
+def _step_of_two_graphs(
+    model: torch.nn.Module,
+    loss: Callable[..., Tensor],
+    optimizer: torch.optim.Optimizer,
+    options: Options,
+    clip_norm: float | None,
+) -> Callable[..., Tensor]:
+    """Forward pass, loss and backward pass are one graph; the optimizer is a second one, since PyTorch divides there."""
+    parameters = [one for group in optimizer.param_groups for one in group["params"] if one.requires_grad]
+
+    def step(*batch: Any) -> Tensor:
+        value = loss(model, *batch)
+        gradients = torch.autograd.grad(value, parameters, allow_unused=True)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        if clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return value.detach()
+
+    compiled = torch.compile(step, backend=backend, options=dataclasses.asdict(options), dynamic=False)
+
+    def run(*batch: Any) -> Tensor:
         with torch._dynamo.config.patch(trace_autograd_ops=True):
             return compiled(*batch)
 

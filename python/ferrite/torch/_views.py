@@ -76,9 +76,14 @@ class Results:
     views: dict[fx.Node, View]
 
 
-def divide(nodes: Set[fx.Node], results: Sequence[fx.Node], sizes: Sizes) -> Results:
-    """Decides for each of the results of a segment with these nodes who makes it."""
-    bases = {node: _base_of(node, nodes) for node in results}
+def divide(
+    nodes: Set[fx.Node], results: Sequence[fx.Node], sizes: Sizes, changed: Set[fx.Node] = frozenset()
+) -> Results:
+    """Decides for each of the results of a segment with these nodes who makes it.
+
+    changed: tensors whose memory gets other contents. No result is a view of them, since it has the old contents.
+    """
+    bases = {node: _base_of(node, nodes, changed) for node in results}
     sharing = collections.Counter(bases.values())
     views = {
         node: _view(node, base, sizes)
@@ -112,9 +117,10 @@ def _overlaps(dims: Sequence[int], strides: Sequence[int]) -> bool:
     return False
 
 
-def _base_of(node: fx.Node, nodes: Set[fx.Node]) -> fx.Node:
-    """The tensor whose memory a node's result shares: the first of a chain of views that starts within or before these nodes."""
-    while node in nodes and (source := _source_of_view(node)) is not None:
+def _base_of(node: fx.Node, nodes: Set[fx.Node], changed: Set[fx.Node]) -> fx.Node:
+    """The tensor whose memory a node's result shares: the first of a chain of views that starts within or before these nodes,
+    after one that is changed."""
+    while node in nodes and (source := _source_of_view(node)) is not None and source not in changed:
         node = source
     return node
 

@@ -419,6 +419,16 @@ class Graph {
     auto out = sized<fe_none>();
     call_host(*api_, api_->output, args, out);
   }
+  /// After the run, the memory of an input holds `mutated_by`, a value of the input's type; none: it is
+  /// unchanged. The program may overwrite the memory of a `donated` input.
+  void set_input_memory(Value input, Value mutated_by, bool donated) {
+    auto args = sized<fe_input_memory_args>();
+    args.input = input.handle();
+    args.mutated_by = mutated_by.handle();
+    args.flags = donated ? FE_INPUT_DONATED : 0u;
+    auto out = sized<fe_none>();
+    call_host(*api_, api_->set_input_memory, args, out);
+  }
   void replace_uses(Value from, Value to) {
     auto args = sized<fe_replace_args>();
     args.from = from.handle();

@@ -255,6 +255,26 @@ TEST(GraphApi, EditsInferTypesDownstream) {
   EXPECT_EQ(print(graph).size(), before.size() + std::string(", %s: f32[]").size());
 }
 
+TEST(GraphApi, SaysWhatBecomesOfTheMemoryOfAnInput) {
+  Graph graph = read("%a = relu(%x)\n%b = relu(%a)\n", "%x: f32[2,3], %y: f32[2,3]", "%b \"y\"");
+  Caller call(graph);
+  const fe_value x = graph.inputs()[0].value.bits, y = graph.inputs()[1].value.bits;
+  const fe_value a = graph.find_value("a")->bits;
+  const auto set = [&](fe_value input, fe_value by, uint32_t flags) {
+    fe_none none{};
+    return call(call.api->set_input_memory, fe_input_memory_args{0, input, by, flags, 0}, none);
+  };
+  ASSERT_EQ(set(x, a, 0), FE_OK);
+  ASSERT_EQ(set(y, 0, FE_INPUT_DONATED), FE_OK);
+  EXPECT_NE(print(graph).find("%x: f32[2,3] mutated_by %a, %y: f32[2,3] donated)"), std::string::npos);
+  ASSERT_EQ(set(x, 0, 0), FE_OK);
+  EXPECT_FALSE(graph.inputs()[0].mutated_by);
+  EXPECT_EQ(set(a, a, 0), FE_ESTALE);
+  EXPECT_EQ(set(x, UINT64_MAX, 0), FE_ESTALE);
+  EXPECT_EQ(set(x, a, 2), FE_EINVALID);
+  EXPECT_EQ(call.code, "FE-G22");
+}
+
 TEST(GraphApi, BadHandlesAndStructsAreErrors) {
   Graph graph = read("%a = relu(%x)\n"), other = read("%a = relu(%x)\n");
   Caller call(graph);

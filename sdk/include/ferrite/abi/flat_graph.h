@@ -10,6 +10,7 @@
 #ifndef FERRITE_ABI_FLAT_GRAPH_H
 #define FERRITE_ABI_FLAT_GRAPH_H
 
+#include "ferrite/abi/graph.h"
 #include "ferrite/abi/kernel.h"
 
 #ifdef __cplusplus
@@ -79,7 +80,6 @@ typedef struct fe_flat_value {
   uint32_t reserved;
 } fe_flat_value;
 
-#define FE_INPUT_DONATED 1u
 typedef struct fe_flat_input {
   uint32_t mutated_by;  // the value that the input's memory holds after the run; FE_NONE32: unchanged
   uint32_t flags;       // FE_INPUT_*

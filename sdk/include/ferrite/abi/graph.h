@@ -136,6 +136,14 @@ typedef struct fe_output_args {
   fe_string name;
   fe_value value;
 } fe_output_args;
+#define FE_INPUT_DONATED 1u  // the program may overwrite the input's memory
+typedef struct fe_input_memory_args {
+  uint64_t size;
+  fe_value input;
+  fe_value mutated_by;  // the value that the input's memory holds after the run; 0: unchanged
+  uint32_t flags;       // FE_INPUT_*
+  uint32_t reserved;
+} fe_input_memory_args;
 typedef struct fe_replace_args {
   uint64_t size;
   fe_value from;
@@ -185,6 +193,8 @@ typedef struct fe_graph_api {
   int32_t (*evaluate)(void* self, fe_call*, const fe_value_args*, fe_handle_out* out);
   // The nodes that use a value, without duplicates, in order.
   int32_t (*users)(void* self, fe_call*, const fe_value_args*, fe_users_out* out);
+  // rev 2. What becomes of the memory of an input; without it the memory stays as it is.
+  int32_t (*set_input_memory)(void* self, fe_call*, const fe_input_memory_args*, fe_none* out);
 } fe_graph_api;
 
 #ifdef __cplusplus

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""ferrite.torch.train_step: a whole step as one program, with the optimizers of PyTorch."""
+
+import copy
+import functools
+import io
+import json
+import unittest
+
+import ferrite
+import ferrite.torch
+import torch
+import torch.nn.functional as F
+from common import BackendTest, main
+from ferrite.torch import _compile
+from torch import nn
+
+OPTIMIZERS = {
+    "SGD": functools.partial(torch.optim.SGD, lr=0.05),
+    "SGD with momentum": functools.partial(torch.optim.SGD, lr=0.05, momentum=0.9, weight_decay=0.01, nesterov=True),
+    "Adam": functools.partial(torch.optim.Adam, lr=0.01, amsgrad=True, weight_decay=0.01),
+    "AdamW": functools.partial(torch.optim.AdamW, lr=0.01),
+    "AdamW, lists of tensors": functools.partial(torch.optim.AdamW, lr=0.01, foreach=True),
+    "Adagrad": functools.partial(torch.optim.Adagrad, lr=0.01),
+    "Adadelta": torch.optim.Adadelta,
+    "Adamax": functools.partial(torch.optim.Adamax, lr=0.01),
+    "ASGD": functools.partial(torch.optim.ASGD, lr=0.01),
+    "NAdam": functools.partial(torch.optim.NAdam, lr=0.01),
+    "RAdam": functools.partial(torch.optim.RAdam, lr=0.01),
+    "RMSprop": functools.partial(torch.optim.RMSprop, lr=0.01, momentum=0.5, centered=True),
+    "Rprop": torch.optim.Rprop,
+}
+
+
+def mse(model, x, target):
+    return F.mse_loss(model(x), target)
+
+
+def perceptron():
+    return nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 4))
+
+
+class Reports:
+    """The graphs that are compiled meanwhile."""
+
+    def __enter__(self):
+        self.graphs = []
+        _compile.listeners.append(self.graphs.append)
+        return self.graphs
+
+    def __exit__(self, *_):
+        _compile.listeners.remove(self.graphs.append)
+
+
+class TrainStep(BackendTest):
+    def step(self, model, loss, optimizer, fallback="error", **more):
+        return ferrite.torch.train_step(model, loss, optimizer, options={"fallback": fallback}, **more)
+
+    def eager_step(self, model, loss, optimizer, batch, clip=None):
+        optimizer.zero_grad()
+        value = loss(model, *batch)
+        value.backward()
+        if clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        return value.detach()
+
+    def assertTrainedAlike(self, model, other):
+        for (name, expected), actual in zip(model.state_dict().items(), other.state_dict().values(), strict=True):
+            torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
+
+    def check(self, model, make, loss, batches, clip=None, **more):
+        """Losses, parameters and buffers of each step equal eager's. Returns the model, the optimizer and the graphs."""
+        other = copy.deepcopy(model)
+        optimizer, own = make(model.parameters()), make(other.parameters())
+        with Reports() as graphs:
+            step = self.step(other, loss, own, clip_norm=clip, **more)
+            for batch in batches:
+                expected = self.eager_step(model, loss, optimizer, batch, clip)
+                torch.testing.assert_close(step(*batch), expected, rtol=1e-3, atol=1e-5)
+                self.assertTrainedAlike(model, other)
+        return other, own, graphs
+
+    def batches(self, count=4, rows=8):
+        return [(torch.randn(rows, 6), torch.randn(rows, 4)) for _ in range(count)]
+
+    def assertOneProgram(self, graphs):
+        (graph,) = graphs
+        self.assertEqual((graph.kind, len(graph.programs), graph.unsupported), ("step", 1, []))
+
+    def test_optimizers_are_one_program(self):
+        for name, make in OPTIMIZERS.items():
+            with self.subTest(optimizer=name):
+                torch.manual_seed(0)
+                _, _, graphs = self.check(perceptron(), make, mse, self.batches())
+                self.assertOneProgram(graphs)
+
+    def test_parameters_and_states_are_changed_in_place(self):
+        model = perceptron()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        with Reports() as graphs:
+            step = self.step(model, mse, optimizer)
+            batches = self.batches()
+            step(*batches[0])
+            tensors = [*model.parameters(), *(one for state in optimizer.state.values() for one in state.values())]
+            before = [(one.data_ptr(), one.clone(), one._version) for one in tensors]
+            step(*batches[1])
+        for one, (pointer, old, version) in zip(tensors, before, strict=True):
+            self.assertEqual(one.data_ptr(), pointer)
+            self.assertFalse(torch.equal(one, old))
+            self.assertGreater(one._version, version)
+        ledger = json.loads(graphs[0].programs[0].ledger())
+        memory = [record for record in ledger if record["kind"] == "memory"]
+        self.assertEqual([record for record in memory if "copied" in json.dumps(record)], [])
+        # Weights, biases, their two moments, and the one counter.
+        self.assertEqual(sum("in place" in json.dumps(record) for record in memory), 13)
+        self.assertTrue(all(one.grad is None for one in model.parameters()))
+
+    def test_batch_norm(self):
+        model = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+        batches = [(torch.randn(4, 3, 8, 8), torch.randint(0, 5, (4,))) for _ in range(3)]
+        _, _, graphs = self.check(model, OPTIMIZERS["SGD with momentum"], lambda model, x, y: F.cross_entropy(model(x), y), batches)
+        self.assertOneProgram(graphs)
+
+    def test_tied_weights_and_attention(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.tokens = nn.Embedding(11, 16)
+                self.layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True, norm_first=True)
+                self.head = nn.Linear(16, 11, bias=False)
+                self.head.weight = self.tokens.weight
+
+            def forward(self, tokens):
+                return self.head(self.layer(self.tokens(tokens)))
+
+        def loss(model, tokens):
+            return F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+
+        batches = [(torch.randint(0, 11, (3, 9)),) for _ in range(3)]
+        _, _, graphs = self.check(Model(), OPTIMIZERS["SGD with momentum"], loss, batches)
+        self.assertOneProgram(graphs)
+
+    def test_frozen_parameters_and_groups(self):
+        model = perceptron()
+        model[0].weight.requires_grad_(False)
+
+        def make(parameters):
+            first, *rest = parameters
+            return torch.optim.AdamW([{"params": rest, "lr": 0.02}, {"params": [first], "lr": 0.1}], weight_decay=0.1)
+
+        before = model[0].weight.clone()
+        other, _, _ = self.check(model, make, mse, self.batches())
+        self.assertTrue(torch.equal(other[0].weight, before))
+
+    def test_clipping(self):
+        batches = [(x, 100 * target) for x, target in self.batches()]
+        self.check(perceptron(), OPTIMIZERS["SGD"], mse, batches, clip=0.5)
+
+    def test_a_schedule_compiles_nothing(self):
+        for rate in (0.05, torch.tensor(0.05)):
+            model = perceptron()
+            other = copy.deepcopy(model)
+            optimizers = [torch.optim.AdamW(one.parameters(), lr=copy.copy(rate)) for one in (model, other)]
+            schedules = [torch.optim.lr_scheduler.ExponentialLR(one, 0.5) for one in optimizers]
+            with Reports() as graphs:
+                step = self.step(other, mse, optimizers[1])
+                for batch in self.batches():
+                    self.eager_step(model, mse, optimizers[0], batch)
+                    step(*batch)
+                    for schedule in schedules:
+                        schedule.step()
+            self.assertTrainedAlike(model, other)
+            self.assertOneProgram(graphs)
+
+    def test_other_numbers_shapes_and_modes_get_a_program_each(self):
+        model = nn.Sequential(nn.Linear(6, 4, bias=False), nn.BatchNorm1d(4))
+        other = copy.deepcopy(model)
+        optimizer, own = (torch.optim.AdamW(one.parameters(), lr=0.01) for one in (model, other))
+        with Reports() as graphs:
+            step = self.step(other, mse, own)
+
+            def both(batch):
+                torch.testing.assert_close(step(*batch), self.eager_step(model, mse, optimizer, batch), rtol=1e-3, atol=1e-5)
+                self.assertTrainedAlike(model, other)
+
+            first, second = self.batches(2), self.batches(2, rows=5)
+            for batch in (*first, *second, *first):
+                both(batch)
+            self.assertEqual(len(graphs), 2)
+            for one in (optimizer, own):
+                one.param_groups[0]["weight_decay"] = 0.3
+            both(first[0])
+            self.assertEqual(len(graphs), 3)
+            for one in (model, other):
+                one[1].eval()
+            both(first[0])
+            self.assertEqual(len(graphs), 4)
+
+    def test_state_dict_goes_both_ways(self):
+        model = perceptron()
+        other = copy.deepcopy(model)
+        make = OPTIMIZERS["AdamW"]
+        optimizer, own = make(model.parameters()), make(other.parameters())
+        step = self.step(other, mse, own)
+        batches = self.batches(7)
+        for batch in batches[:3]:
+            self.eager_step(model, mse, optimizer, batch)
+            step(*batch)
+        # From the program to eager.
+        stored = io.BytesIO()
+        torch.save(own.state_dict(), stored)
+        stored.seek(0)
+        optimizer.load_state_dict(torch.load(stored))
+        self.assertEqual(optimizer.state_dict()["state"][0]["step"].item(), 3)
+        for batch in batches[3:5]:
+            self.eager_step(model, mse, optimizer, batch)
+        # And back: the states are other tensors then.
+        own.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        other.load_state_dict(model.state_dict())
+        for batch in batches[5:]:
+            self.eager_step(model, mse, optimizer, batch)
+            step(*batch)
+        self.assertTrainedAlike(model, other)
+        self.assertEqual({state["step"].item() for state in own.state.values()}, {7})
+        # The optimizer itself goes on from there.
+        self.eager_step(other, mse, own, batches[0])
+        self.assertEqual({state["step"].item() for state in own.state.values()}, {8})
+
+    def check_dropout(self, **options):
+        """Trains with dropout, whose masks are others in each step. Returns the graph."""
+        model = nn.Sequential(nn.Linear(6, 64), nn.Dropout(0.5), nn.Linear(64, 4))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+        with Reports() as graphs:
+            step = ferrite.torch.train_step(model, mse, optimizer, options=options)
+            (batch,) = self.batches(1)
+            pointers = [one.data_ptr() for one in model.parameters()]
+            losses = [step(*batch).item() for _ in range(60)]
+        self.assertLess(losses[-1], 0.7 * losses[0])
+        self.assertEqual([one.data_ptr() for one in model.parameters()], pointers)
+        (graph,) = graphs
+        return graph
+
+    def test_dropout_is_in_the_program(self):
+        graph = self.check_dropout(fallback="error")
+        self.assertEqual((len(graph.programs), graph.unsupported), (1, []))
+        self.assertEqual([overload for _, overload, _ in graph.left], ["ferrite.random_seeds.default"])
+
+    def test_masks_of_dropout_are_the_gradients_masks(self):
+        model = nn.Sequential(nn.Dropout(0.5), nn.Linear(200, 1, bias=False))
+        nn.init.ones_(model[1].weight)
+        step = ferrite.torch.train_step(
+            model, lambda model, x: model(x).sum(), torch.optim.SGD(model.parameters(), lr=0.5), options={"fallback": "error"}
+        )
+        x = torch.ones(1, 200)
+        step(x)  # in PyTorch
+        before = model[1].weight.detach().clone()
+        loss = step(x)
+        kept = (before - model[1].weight.detach()) / 0.5
+        self.assertTrue(torch.all((kept == 0) | (kept == 2)))
+        self.assertTrue(60 < (kept == 0).sum().item() < 140)
+        torch.testing.assert_close(loss, (kept * before).sum(), rtol=1e-4, atol=1e-4)
+
+    def test_dropout_runs_in_pytorch_if_asked(self):
+        graph = self.check_dropout(fallback="silent", fallback_random=True)
+        self.assertTrue(graph.unsupported)
+
+    def test_arguments_that_are_no_tensors(self):
+        def loss(model, batch, scale):
+            return scale * F.mse_loss(model(batch["x"]), batch["target"])
+
+        x, target = self.batches(1)[0]
+        self.check(perceptron(), OPTIMIZERS["SGD"], loss, [({"x": x, "target": target}, 2.0), ({"x": x, "target": target}, 3.0)])
+
+    def asks_for_a_value(self, model, x, target):
+        value = mse(model, x, target)
+        return value * 2 if value.item() > 0.1 else value
+
+    def test_a_step_that_is_no_graph_runs_as_two(self):
+        model = perceptron()
+        other = copy.deepcopy(model)
+        optimizer, own = (torch.optim.SGD(one.parameters(), lr=0.01, momentum=0.9) for one in (model, other))
+        step = self.step(other, self.asks_for_a_value, own, fallback="warn")
+        batches = self.batches()
+        with self.assertWarnsRegex(UserWarning, "the training step runs as two graphs"):
+            step(*batches[0])
+        self.eager_step(model, self.asks_for_a_value, optimizer, batches[0])
+        for batch in batches[1:]:
+            self.eager_step(model, self.asks_for_a_value, optimizer, batch)
+            step(*batch)
+        self.assertTrainedAlike(model, other)
+
+    def test_errors(self):
+        model = perceptron()
+        with self.assertRaises(ferrite.Error) as caught:
+            self.step(model, mse, torch.optim.SGD([nn.Parameter(torch.zeros(3))], lr=0.1))
+        self.assertEqual(caught.exception.code, "FE-Y01")
+        step = self.step(model, self.asks_for_a_value, torch.optim.SGD(model.parameters(), lr=0.1))
+        with self.assertRaises(ferrite.Error) as caught:
+            step(*self.batches(1)[0])
+        self.assertEqual(caught.exception.code, "FE-Y02")
+
+
+if __name__ == "__main__":
+    unittest.TestCase.maxDiff = None
+    main()
