@@ -204,30 +204,20 @@ static PyObject* model_save(PyObject* self, PyObject* args) {
   PyObject *sequence, *names;
   const char* path;
   if (!PyArg_ParseTuple(args, "OOs:save", &sequence, &names, &path)) return NULL;
-  const Py_ssize_t count = PySequence_Size(names);
-  if (count < 0) return NULL;
+  PyObject* held = PyList_New(0);
+  uint64_t count = 0;
+  const char** targets = held ? names_of(names, &count, held) : NULL;
   Given given = {0};
-  const char** targets = calloc((size_t)count + 1, sizeof *targets);
-  PyObject** held = calloc((size_t)count + 1, sizeof *held);
   int32_t status = FERRITE_OK;
-  int taken = targets && held ? given_take(&given, sequence) : -1;
-  if (!targets || !held) PyErr_NoMemory();
-  for (Py_ssize_t k = 0; taken == 0 && k < count; ++k) {
-    PyObject* name = PySequence_GetItem(names, k);
-    held[k] = name ? PyUnicode_AsUTF8String(name) : NULL;
-    Py_XDECREF(name);
-    targets[k] = held[k] ? PyBytes_AsString(held[k]) : NULL;
-    if (!targets[k]) taken = -1;
-  }
+  const int taken = targets ? given_take(&given, sequence) : -1;
   if (taken == 0) {
     Py_BEGIN_ALLOW_THREADS
-    status = ferrite_model_save(((Model*)self)->model, given.pointers, (uint64_t)given.count, targets,
-                                (uint64_t)count, path);
+    status = ferrite_model_save(((Model*)self)->model, given.pointers, (uint64_t)given.count, targets, count,
+                                path);
     Py_END_ALLOW_THREADS
   }
-  for (Py_ssize_t k = 0; held && k < count; ++k) Py_XDECREF(held[k]);
-  free(held);
   free((void*)targets);
+  Py_XDECREF(held);
   given_free(&given);
   if (taken != 0) return NULL;
   if (status != FERRITE_OK) return raise_last();

@@ -64,7 +64,7 @@ class Texts(unittest.TestCase):
             return [cell.strip() for cell in line.strip("|").split("|")]
 
         head, rule = figures.table_head(figures.PEERS).splitlines()
-        self.assertEqual(columns(head)[:5], ["model", "Ferrite", "ONNX Runtime", "OpenVINO", "torch.compile"])
+        self.assertEqual(columns(head)[:5], ["model", "Ferrite", "ONNX Runtime", "OpenVINO", "PyTorch Inductor"])
         lines = [figures.table_line(r, figures.PEERS) for r in (FAST, SLOW, BROKEN)]
         self.assertEqual(columns(lines[0]), ["fast", "2.00", "8.00", "4.00", "", "2.00", "82", "7", "40", "3"])
         self.assertEqual(columns(lines[2]), ["broken", "failed", "5.00", "failed", "", "", "", "", "", ""])

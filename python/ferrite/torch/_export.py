@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ferrite.torch._compile import device_type_of
 from ferrite.torch._options import Options, session_for
 
 
@@ -36,16 +37,9 @@ def export(
     raises where it cannot trace the model.
     """
     program = torch.export.export(model, tuple(args), dict(kwargs or {}))
-    session = session_for(Options.of(options), _device_of(program))
+    session = session_for(Options.of(options), device_type_of(program.state_dict.values()))
     with tempfile.TemporaryDirectory() as folder:
         archive = pathlib.Path(folder) / "model.pt2"
         torch.export.save(program, archive)
         tensors = [one for one in torch.utils._pytree.tree_leaves((args, kwargs or {})) if isinstance(one, torch.Tensor)]
         session.load(archive).save(path, *tensors, targets=targets)
-
-
-def _device_of(program: torch.export.ExportedProgram) -> str:
-    for tensor in program.state_dict.values():
-        if tensor.device.type != "cpu":
-            return "hip" if tensor.device.type == "cuda" and torch.version.hip else tensor.device.type
-    return "cpu"

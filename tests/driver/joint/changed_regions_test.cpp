@@ -8,7 +8,7 @@
 #include "core/ir/graph/infer.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/text/parse_graph.h"
-#include "driver/session.h"
+#include "tests/driver/validate/validate_support.h"
 
 namespace ferrite::core::joint {
 namespace {
@@ -20,13 +20,8 @@ using graph::ValueId;
 class ChangedRegions : public ::testing::Test {
  protected:
   void SetUp() override {
-    config::Pipeline pipeline;
-    auto& ops = pipeline.plugins.emplace_back();
-    ops.library = plugin::installed_files().plugin_folder + "/ferrite_std.so";
-    ops.why = "test";
-    auto opened = Session::open(pipeline);
-    ASSERT_TRUE(opened) << opened.error().message();
-    session_ = std::move(*opened);
+    session_ = validate::open("");
+    ASSERT_TRUE(session_);
     auto parsed = graph::parse(text, {"model.fe", {}, &session_->registry().ops()});
     ASSERT_TRUE(parsed) << parsed.error().message();
     before_ = std::move(*parsed);

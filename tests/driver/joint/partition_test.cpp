@@ -12,7 +12,7 @@
 #include "core/ir/loop/interpreter.h"
 #include "core/ir/text/parse_graph.h"
 #include "core/passes/joint/min_cut.h"
-#include "driver/session.h"
+#include "tests/driver/validate/validate_support.h"
 
 namespace ferrite::core::joint {
 namespace {
@@ -22,13 +22,8 @@ using Tensors = std::map<std::string, std::vector<float>>;
 class Partitions : public ::testing::Test {
  protected:
   void SetUp() override {
-    config::Pipeline pipeline;
-    auto& ops = pipeline.plugins.emplace_back();
-    ops.library = plugin::installed_files().plugin_folder + "/ferrite_std.so";
-    ops.why = "test";
-    auto opened = Session::open(pipeline);
-    ASSERT_TRUE(opened) << opened.error().message();
-    session_ = std::move(*opened);
+    session_ = validate::open("");
+    ASSERT_TRUE(session_);
   }
 
   graph::Graph parse(const std::string& text) const {

@@ -52,10 +52,10 @@ class UnitsTest(ProgramTest):
                 self.assertGreaterEqual(self.check(done.stdout), least, done.stdout)
 
     def test_numbers_of_targets(self):
-        """These are exact, and whole: their units are beside them."""
+        """Their units are beside them, those of rates with a prefix."""
         done = self.call("targets")
-        for name, unit in {"local_bytes": "B", "launch_ns": "ns", "bandwidth": "B/s", "operations": "op/s"}.items():
-            self.assertRegex(done.stdout, rf"(?m)^ +{name} +\d+ {unit} ")
+        for name, unit in {"local_bytes": "B", "launch_ns": "ns", "bandwidth": "GB/s", "operations": "Gop/s"}.items():
+            self.assertRegex(done.stdout, rf"(?m)^ +{name} +[\d.]+ {unit} ")
 
     def test_the_report(self):
         (self.folder / "model.fe").write_text(MODEL)

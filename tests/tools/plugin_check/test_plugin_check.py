@@ -91,7 +91,8 @@ class PluginCheckTest(ProgramTest):
         self.assertFails(checks, "L2 ops: two threads", "FE-P48", "check.shared")
 
     def test_passes_that_are_wrong(self):
-        checks = self.findings("--level", "L3", self.plugin("unsound"))
+        # With this seed, sampled graphs subtract different values; with about half of the seeds none does.
+        checks = self.findings("--level", "L3", "--seed", "11", self.plugin("unsound"))
         name = "L3 pass check.unsound.{} (pre_grad): {}"
         self.assertFails(checks, name.format("swap", "numerics"), "FE-P49", "changes what .* computes")
         self.assertFails(checks, name.format("grow", "settles"), "FE-P50", "still changes it")

@@ -117,7 +117,7 @@ class Planner {
         if (d == found_.row_dim[b] || buffer.strides[d] == 0 || buffer.dims[d] == 1) continue;
         const auto symbol = kernel_.pool.as_symbol(index[d]);
         several = several || !symbol || (found && *found != *symbol);
-        if (symbol) found = *symbol;
+        if (symbol) found = symbol;
       }
     };
     for (const auto& op : statement.ops)
