@@ -118,9 +118,22 @@ def _why_left(node: fx.Node) -> str | None:
     """Why a node runs in PyTorch by choice: it is no fallback. None: Ferrite compiles it."""
     if node.target is seeds_op:
         return "it draws from PyTorch's generator"
-    if node.target is torch.ops.aten.convolution_backward.default and node.args[0].meta["val"].device.type == "cuda":
+    value = node.args[0].meta.get("val") if node.args and isinstance(node.args[0], fx.Node) else None
+    if not isinstance(value, torch.Tensor) or value.device.type != "cuda":
+        return None
+    if node.target is torch.ops.aten.convolution_backward.default:
         return "gradients of convolutions are faster in PyTorch's library for this device"
+    name = str(node.target)
+    if name.startswith("aten._scaled_dot_product_cudnn"):
+        return "it names PyTorch's library for this device"
+    if name.startswith("aten._scaled_dot_product_") and (name.endswith("_backward.default") or _keeps_log_sum(node)):
+        return "attention with a gradient is faster in PyTorch's library for this device"
     return None
+
+
+def _keeps_log_sum(attention: fx.Node) -> bool:
+    """Whether the second result is used: what the gradient takes."""
+    return any(user.target is operator.getitem and user.args[1] == 1 and user.users for user in attention.users)
 
 
 class _Compiler:

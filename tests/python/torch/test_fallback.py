@@ -7,6 +7,8 @@ import ferrite
 import ferrite.torch
 import torch
 from common import BackendTest, main
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 
 @torch.library.custom_op("ferrite_test::halve", mutates_args=())
@@ -100,6 +102,42 @@ class Fallback(BackendTest):
         expected = f(torch.zeros(5))
         torch.manual_seed(7)
         self.compare(self.compiled(f, fallback="silent")(torch.zeros(5)), expected)
+
+    def left_on_cuda(self, function, *shape):
+        """The overloads of the function's nodes that PyTorch is to run on a GPU. None is needed for fake tensors."""
+        with FakeTensorMode():
+            graph = make_fx(function)(torch.empty(shape, device="cuda:0", dtype=torch.bfloat16)).graph
+        return [str(node.target) for node in graph.nodes if ferrite.torch._compile._why_left(node)]
+
+    def test_attention_with_a_gradient_is_left_to_pytorch_on_cuda(self):
+        attention = torch.ops.aten._scaled_dot_product_efficient_attention
+
+        def training(q):
+            out, log_sum, seed, offset = attention(q, q, q, None, True)
+            gradients = torch.ops.aten._scaled_dot_product_efficient_attention_backward(
+                out, q, q, q, None, out, log_sum, seed, offset, 0.0, [True, True, True, False]
+            )
+            return out, gradients[0]
+
+        def inference(q):
+            return attention(q, q, q, None, False)[0]
+
+        self.assertEqual(
+            self.left_on_cuda(training, 2, 4, 16, 32),
+            [
+                "aten._scaled_dot_product_efficient_attention.default",
+                "aten._scaled_dot_product_efficient_attention_backward.default",
+            ],
+        )
+        self.assertEqual(self.left_on_cuda(inference, 2, 4, 16, 32), [])
+
+    def test_gradients_of_convolutions_are_left_to_pytorch_on_cuda(self):
+        def gradient(x):
+            return torch.ops.aten.convolution_backward(
+                x, x, x[:4, :, :1, :1], None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, False]
+            )[1]
+
+        self.assertEqual(self.left_on_cuda(gradient, 4, 4, 8, 8), ["aten.convolution_backward.default"])
 
 
 if __name__ == "__main__":
