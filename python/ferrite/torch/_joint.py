@@ -26,7 +26,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from ferrite import _bridge
 from ferrite._errors import Error
 from ferrite.torch._compile import Report, _Boxed, _Compiler, _eager, _exchange_api, listeners
-from ferrite.torch._mutation import mutations_of
+from ferrite.torch._mutation import changed_and_read_backward, keep_old_contents, mutations_of
 from ferrite.torch._options import Options
 from ferrite.torch._eager_random import detach_random, is_random
 from ferrite.torch._random import replace_random
@@ -61,6 +61,7 @@ def partitioner(options: Options) -> Callable[..., tuple[fx.GraphModule, fx.Grap
             listener(report)
         if parts is not None:
             return parts
+        keep_old_contents(module.graph, num_fwd_outputs)
         with torch._functorch.config.patch(activation_memory_budget=options.activation_memory_budget):
             return min_cut_rematerialization_partition(
                 module, inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static_lifetime_input_indices
@@ -185,7 +186,7 @@ class _Joint:
     def divide(self) -> tuple[fx.GraphModule, fx.GraphModule]:
         unsupported = self.compiler.unsupported
         left = self.compiler.left
-        if any(is_random(node) and node not in left for node in self.compiler.computing):  # attention without dropout is none in fact
+        if any(is_random(node) and node not in left for node in self.compiler.computing):  # attention is tagged as random even without dropout
             self.compiler._survey()
         self._run_early([*unsupported, *left])
         try:
@@ -243,10 +244,11 @@ class _Joint:
             _tangent if node in self.tangents else _held if node in self.held else _transient for node, _ in self.segment.inputs
         )
         saved, recomputed = [], []
+        changed = changed_and_read_backward(self.graph, self.forward_count)
         for node in computing:
             if must_recompute(node):
                 recomputed.append(node.name)
-            elif node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE:
+            elif node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE or any(used in changed for used in node.all_input_nodes):
                 saved.append(node.name)
         model = self.compiler.session.load("graph.aten", self.segment.stream)._model
         return model.partition(len(forward), kinds, self.options.activation_memory_budget, saved, recomputed)

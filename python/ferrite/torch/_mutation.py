@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import fx
+from torch.utils.checkpoint import CheckpointPolicy
 
 from ferrite.torch._partition import Part
+from ferrite.torch._stream import memory_order
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +40,7 @@ def _same_type(one: fx.Node, other: fx.Node) -> bool:
 def _can_be_written(node: fx.Node) -> bool:
     """Whether a program can write the tensor's memory: on a device, it has to be without gaps."""
     tensor = node.meta["val"]
-    return tensor.device.type == "cpu" or torch._prims_common.is_non_overlapping_and_dense(tensor)
+    return tensor.device.type == "cpu" or memory_order(list(tensor.shape), list(tensor.stride())) is not None
 
 
 def mutations_of(graph: fx.Graph) -> dict[fx.Node, Mutation]:
@@ -61,6 +63,36 @@ def mutations_of(graph: fx.Graph) -> dict[fx.Node, Mutation]:
         for target, one in found.items()
         if target not in several and all(user.op == "output" for user in one.copy.users)
     }
+
+
+def changed_and_read_backward(graph: fx.Graph, forward_count: int) -> list[fx.Node]:
+    """The inputs of a joint graph that its forward pass changes, and from whose old contents gradients are computed."""
+    changed = {
+        node.args[0]: None
+        for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
+        if node.args[0].op == "placeholder"
+    }
+    if not changed:
+        return []
+    (output,) = graph.find_nodes(op="output")
+    needed = {value for value in output.args[0][forward_count:] if isinstance(value, fx.Node)}
+    for node in reversed(graph.nodes):
+        if node in needed:
+            needed.update(node.all_input_nodes)
+    return [node for node in changed if node in needed]
+
+
+def keep_old_contents(graph: fx.Graph, forward_count: int) -> None:
+    """Lets a joint graph read inputs that it changes from copies, which no partitioner recomputes: PyTorch's would save the
+    input itself for the backward pass, which then finds the new contents."""
+    placeholders = graph.find_nodes(op="placeholder")
+    for node in changed_and_read_backward(graph, forward_count):
+        readers = [user for user in node.users if user.op != "output" and user.target is not torch.ops.aten.copy_.default]
+        with graph.inserting_after(placeholders[-1]):
+            copy = graph.call_function(torch.ops.aten.clone.default, (node,))
+        copy.meta = {"val": node.meta["val"], "recompute": CheckpointPolicy.MUST_SAVE}
+        for reader in readers:
+            reader.replace_input_with(node, copy)
 
 
 def mutated_in(

@@ -32,10 +32,9 @@ def with_pre_grad_passes(module: fx.GraphModule, inputs: Sequence[Any], options:
     tensors = [*inputs, *module.parameters()]
     if not torch.is_grad_enabled() or not any(isinstance(one, torch.Tensor) and one.requires_grad for one in tensors):
         return module
-    session = session_for(options, device_type_of(one for one in tensors if isinstance(one, torch.Tensor)))
-    passes = [line.split("\t") for line in session._session.passes("pre_grad").splitlines()]
-    if all(plugin == "ferrite.passes" for _, plugin in passes):  # constants are folded later, too
+    if not has_pre_grad_passes(options, tensors):
         return module
+    session = session_for(options, device_type_of(one for one in tensors if isinstance(one, torch.Tensor)))
     report = Report("pre_grad", sum(node.op == "call_function" for node in module.graph.nodes))
     if reason := _reason_against(module, inputs):
         report.note = f"passes of pre_grad run on each part instead: {reason}"
@@ -52,6 +51,13 @@ def with_pre_grad_passes(module: fx.GraphModule, inputs: Sequence[Any], options:
     for listener in listeners:
         listener(report)
     return module
+
+
+def has_pre_grad_passes(options: Options, tensors: Iterable[Any]) -> bool:
+    """Whether the pipeline for these tensors has passes that must run before differentiation."""
+    session = session_for(options, device_type_of(one for one in tensors if isinstance(one, torch.Tensor)))
+    passes = [line.split("\t") for line in session._session.passes("pre_grad").splitlines()]
+    return any(plugin != "ferrite.passes" for _, plugin in passes)  # constants are folded later, too
 
 
 def _reason_against(module: fx.GraphModule, inputs: Sequence[Any]) -> str | None:

@@ -20,8 +20,13 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
+from ferrite.torch._options import Options
+from ferrite.torch._pre_grad import has_pre_grad_passes, with_pre_grad_passes
+
 Tensor = torch.Tensor
 State = dict[str, Any]
+# The loss of parameters and buffers, by name, and a batch; and the tensors that are in the members' places afterwards.
+_Value = Callable[[Mapping[str, Tensor], Sequence[Tensor]], tuple[Tensor, dict[str, Tensor]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +124,7 @@ class StepTracer:
     """Traces steps of a model, a loss and an optimizer.
 
     loss: as of train_step. names: of the optimizer's parameters in the model, by the parameter.
-    clip_norm: the largest norm of all gradients; None: any.
+    clip_norm: the largest norm of all gradients; None: any. options: whose passes of pre_grad run.
     """
 
     def __init__(
@@ -129,12 +134,14 @@ class StepTracer:
         optimizer: torch.optim.Optimizer,
         names: Mapping[Tensor, str],
         clip_norm: float | None,
+        options: Options,
     ) -> None:
         self._model = model
         self._loss = loss
         self._optimizer = optimizer
         self._names = names
         self._clip_norm = clip_norm
+        self._options = options
 
     def trace(
         self, inputs: StepInputs, arguments: Callable[[Sequence[Tensor]], Sequence[Any]], decompositions: Mapping[Any, Any]
@@ -147,13 +154,18 @@ class StepTracer:
         mode = FakeTensorMode(allow_non_fake_inputs=True)
         fakes = [mode.from_tensor(one.detach(), static_shapes=True) for one in inputs.tensors()]
 
+        def value(members: Mapping[str, Tensor], batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+            return self._value(members, arguments(batch))
+
         def traced_as(numbers: Mapping[str, Any]) -> fx.GraphModule:
             def step(*tensors: Tensor) -> tuple[Tensor]:
-                return (self._step(inputs.with_tensors(tensors), arguments, numbers),)
+                return (self._step(inputs.with_tensors(tensors), value, numbers),)
 
             return make_fx(step, record_stack_traces=True)(*fakes)
 
         with mode, _compiling():
+            if has_pre_grad_passes(self._options, fakes):
+                value = self._with_pre_grad_passes(inputs.with_tensors(fakes), value)
             try:
                 traced = traced_as({})
             except DataDependentOutputException:
@@ -184,30 +196,52 @@ class StepTracer:
         if isinstance(constant, Tensor) and constant.requires_grad:
             raise ValueError("the loss uses a tensor with a gradient that is no parameter of the model")
 
-    def _step(
-        self,
-        given: StepInputs,
-        arguments: Callable[[Sequence[Tensor]], Sequence[Any]],
-        numbers: Mapping[str, Any],
-    ) -> Tensor:
+    def _value(self, members: Mapping[str, Tensor], arguments: Sequence[Any]) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss with these parameters and buffers, and what is in the members' places then."""
+        used = dict(members)
+        with torch.nn.utils.stateless._reparametrize_module(self._model, used, tie_weights=True):
+            value = self._loss(self._model, *arguments)
+        if not isinstance(value, Tensor) or value.numel() != 1:
+            raise ValueError("the loss is no tensor of one element")
+        return value, used
+
+    def _with_pre_grad_passes(self, given: StepInputs, value: _Value) -> _Value:
+        """`value` after the pipeline's passes of pre_grad."""
+        names = [*given.parameters, *given.buffers]
+        trained = set(given.trained)
+        tensors = [
+            one.detach().requires_grad_(name in trained) for name, one in [*given.parameters.items(), *given.buffers.items()]
+        ]
+
+        def forward(*tensors: Tensor) -> tuple[Tensor, ...]:
+            members = dict(zip(names, tensors, strict=False))
+            result, used = value(members, tensors[len(names) :])
+            return result, *(used[name] for name in names)
+
+        inputs = [*tensors, *given.batch]
+        graph = with_pre_grad_passes(make_fx(forward, pre_dispatch=True, record_stack_traces=True)(*inputs), inputs, self._options)
+
+        def rewritten(members: Mapping[str, Tensor], batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+            result, *used = fx.Interpreter(graph).run(*(members[name] for name in names), *batch)
+            return result, dict(zip(names, used, strict=True))
+
+        return rewritten
+
+    def _step(self, given: StepInputs, value: _Value, numbers: Mapping[str, Any]) -> Tensor:
         """`numbers`: of all groups of the optimizer, instead of their own."""
         trained = set(given.trained)
         leaves = {
             name: one.detach().requires_grad_() if name in trained else one for name, one in given.parameters.items()
         }
-        members = {**leaves, **given.buffers}
         with torch.enable_grad():
-            with torch.nn.utils.stateless._reparametrize_module(self._model, members, tie_weights=True):
-                value = self._loss(self._model, *arguments(given.batch))
-            if not isinstance(value, Tensor) or value.numel() != 1:
-                raise ValueError("the loss is no tensor of one element")
-            gradients = torch.autograd.grad(value.sum(), [leaves[name] for name in given.trained], allow_unused=True)
+            loss, used = value({**leaves, **given.buffers}, given.batch)
+            gradients = torch.autograd.grad(loss.sum(), [leaves[name] for name in given.trained], allow_unused=True)
         with torch.no_grad():
             for name, buffer in given.buffers.items():
-                if members[name] is not buffer:  # a module has put another tensor there
-                    buffer.copy_(members[name])
+                if used[name] is not buffer:  # a module has put another tensor there
+                    buffer.copy_(used[name])
             self._change(given, gradients, numbers)
-        return value.detach()
+        return loss.detach()
 
     def _change(self, given: StepInputs, gradients: Sequence[Tensor | None], numbers: Mapping[str, Any]) -> None:
         """The optimizer's step."""

@@ -79,7 +79,7 @@ class _TrainStep:
         self._counters: list[Tensor] = []
         self._counted: dict[Tensor, Tensor] = {}  # parameter -> its element of a counter, which is its state "step"
         self._counter_of: dict[Tensor, int] = {}
-        self._tracer = StepTracer(model, loss, optimizer, self._names, clip_norm)
+        self._tracer = StepTracer(model, loss, optimizer, self._names, clip_norm, options)
         self._programs: dict[Any, _Program] = {}
         self._in_two: Callable[..., Tensor] | None = None
         self._lock = threading.Lock()
