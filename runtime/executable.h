@@ -297,6 +297,8 @@ class Executable {
                    const Context& context) const;
   /// Whether a launch may report an index out of range in its error words.
   bool may_fail(const Launch& launch) const;
+  /// Whether the launch before it is one of the same device's runtime: FE_LAUNCH_FOLLOWS.
+  bool follows_launch(std::span<const Launch> launches, size_t number) const;
   /// The device whose runtime performs a launch; none for the call of a lowering.
   std::optional<uint32_t> device_of(const Launch& launch) const;
   /// The source device of a copy between peers.

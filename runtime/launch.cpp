@@ -72,6 +72,12 @@ bool Executable::may_fail(const Launch& launch) const {
   return is_kernel(launch) && kernels[launch.kernel].checks_indices;
 }
 
+bool Executable::follows_launch(std::span<const Launch> launches, size_t number) const {
+  if (number == 0 || !is_kernel(launches[number - 1])) return false;
+  const auto& before = kernels[launches[number - 1].kernel];
+  return !before.library && before.device == kernels[launches[number].kernel].device && before.tasks > 0;
+}
+
 Executable::Context::Context(const Executable& executable, std::span<const Launch> launches,
                              std::span<const int64_t> arena_bytes, void* native_stream)
     : executable_(executable), work_(executable.devices.size()), arena_bytes_(arena_bytes) {
@@ -457,6 +463,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
   args.workers = workers_of(d);
   args.stream = stream;
   args.native_stream = native_stream;
+  if (follows_launch(launches, number)) args.flags |= FE_LAUNCH_FOLLOWS;
   // Each launch has words of its own, so one copy after the last launch shows which of them failed.
   if (work.errors)
     args.error = static_cast<ErrorWords*>(work.errors)[number].data();

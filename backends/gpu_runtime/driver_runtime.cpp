@@ -155,7 +155,7 @@ void DriverRuntime::unload(uint32_t number, std::span<const LoadedCode> codes) {
   check(result, "unloading a module");
 }
 
-void DriverRuntime::start(uint32_t number, void* stream, void* function, const DeviceCode& code,
+void DriverRuntime::start(uint32_t number, void* stream, void* function, const DeviceCode& code, bool follows,
                           std::span<const void* const> arguments) {
   auto& on = stream_of(enter(number), stream);
   std::vector<const void*> values(arguments.begin(), arguments.end());
@@ -164,7 +164,7 @@ void DriverRuntime::start(uint32_t number, void* stream, void* function, const D
     for (auto& value : values) places.push_back(&value);
     check(
         launch({function, static_cast<unsigned>(code.blocks), code.threads, code.shared_bytes, places.data()},
-               code.overlaps, on.native),
+               code.overlaps && follows, on.native),
         "launching a kernel");
   }
   if (on.recording) keep_launch(on, function, code, std::move(values));

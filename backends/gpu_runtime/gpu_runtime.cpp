@@ -108,7 +108,8 @@ void GpuRuntime::launch(const fe_launch_args& args) {
          args.buffer_count);
   std::vector<const void*> arguments(args.buffers, args.buffers + args.buffer_count);
   arguments.push_back(args.error);
-  start(kernel.device, args.stream, kernel.loaded.function, kernel.code, arguments);
+  const bool follows = (args.flags & FE_LAUNCH_FOLLOWS) != 0;
+  start(kernel.device, args.stream, kernel.loaded.function, kernel.code, follows, arguments);
 }
 
 }  // namespace ferrite::emitter

@@ -229,7 +229,7 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
         if (first == success) first = result;
     check_on(device, first, "unloading a module");
   }
-  void start(uint32_t number, void*, void* function, const emitter::DeviceCode& code,
+  void start(uint32_t number, void*, void* function, const emitter::DeviceCode& code, bool,
              std::span<const void* const> arguments) override {
     if (code.blocks == 0) return;
     const auto [device, lock] = enter(number);

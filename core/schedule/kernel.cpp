@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/schedule/group_kernel.h"
+#include "core/schedule/merge_dims.h"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -125,6 +126,7 @@ GroupKernel kernel_of(const LoopProgram& program, const Group& group,
     }
     kernel.statements.push_back(std::move(statement));
   }
+  merge_split_dims(kernel);
   return result;
 }
 

@@ -12,6 +12,8 @@ namespace {
 constexpr size_t most_operations = 96, most_loads = 8;
 // A value that would be recomputed from loaded values more often than this is stored, whatever it costs.
 constexpr int64_t most_times = 4;
+// An operand that a contraction reads this often is stored rather than read where a view finds its elements.
+constexpr int64_t times_read = 16;
 // A statement that gathers elements picks few of them if its source is this many times larger than its
 // result.
 constexpr int64_t times_larger = 16;
@@ -25,7 +27,7 @@ BodyCost cost_of(const LoopProgram& program, const Statement& statement) {
   BodyCost cost;
   for (const auto& op : statement.ops) {
     if (op.code == FE_OP_LOAD) {
-      ++cost.loads;
+      if (program.buffers[op.buffer].elements() > 1) ++cost.loads;  // a single number stays in a register
       cost.loaded_elements += program.buffers[op.buffer].elements();
     } else if (op.code == FE_OP_INDIRECT) {
       ++cost.indirect;
@@ -140,8 +142,12 @@ class Inliner {
       for (const auto& st : reader.stores)
         if (program_.storage(st.buffer) == storage) return false;
       // A contraction's operand has to stay a load here; fusion decides about computed operands (prologues).
-      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
-        return false;
+      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage)) {
+        if (!unmasked_view) return false;
+        if (!at_load_.statements[s] && all_points(reader) >= times_read * points &&
+            view_scatters_operand(program_, reader, producer))
+          return false;
+      }
       const auto reads = static_cast<size_t>(std::ranges::count_if(reader.ops, [&](const BodyOp& op) {
         return op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage;
       }));
@@ -151,9 +157,7 @@ class Inliner {
       if (!view && reader_cost.loads + cost.loads > most_loads) return false;
       if (view) continue;
       // The number of times that the reader would compute each element.
-      int64_t reader_points = 1;
-      for (const auto& var : reader.vars) reader_points *= std::max<int64_t>(1, var.extent);
-      const int64_t computed = reader_points * static_cast<int64_t>(reads);
+      const int64_t computed = all_points(reader) * static_cast<int64_t>(reads);
       bool recomputed = computed > points;
       if (recomputed && (cost.expensive > 0 || cost.prims > cheap_ || cost.loads > 1 || cost.indirect > 0))
         return false;
@@ -171,6 +175,13 @@ class Inliner {
     bool small = cost.prims <= cheap_ && cost.expensive == 0 && readers.size() <= 3 &&
                  (cost.indirect == 0 || cost.loaded_elements * 4 <= points);
     return small && cost.loaded_elements * 10 <= points * 12 && !could_be_epilogue(s);
+  }
+
+  /// The executions of the statement's body.
+  static int64_t all_points(const Statement& statement) {
+    int64_t points = 1;
+    for (const auto& var : statement.vars) points *= std::max<int64_t>(1, var.extent);
+    return points;
   }
 
   /// Whether the statement only casts its input, element by element, to a wider float.

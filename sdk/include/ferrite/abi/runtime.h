@@ -112,6 +112,10 @@ typedef struct fe_function_out {
 // buffers: one pointer for each non-local buffer of the kernel, in their order. error: the words of
 // error_words.h in memory that the device can write, all 0 at first, set by checked indices; may be null if
 // the kernel checks none. workspace: workers x workspace_bytes, aligned like allocations.
+// The latest work on the stream is a launch of this runtime, from the same run. Without it the stream may
+// hold work of others, such as a library's kernels, of which the last one may be finished before an earlier
+// one.
+#define FE_LAUNCH_FOLLOWS 1u
 typedef struct fe_launch_args {
   uint64_t size;
   void* function;  // from function, or the exec of a library provider
@@ -126,6 +130,7 @@ typedef struct fe_launch_args {
   void* stream;
   // For library providers, as native_handle returns it; null if the driver has no streams.
   void* native_stream;
+  uint64_t flags;  // FE_LAUNCH_*
 } fe_launch_args;
 
 // stream_open. native: null: open a new stream; else a stream of the driver, which the caller continues to

@@ -100,7 +100,7 @@ class DriverRuntime : public GpuRuntime, public Streams {
 
   LoadedCode load(uint32_t number, const DeviceCode& code) final;
   void unload(uint32_t number, std::span<const LoadedCode> codes) final;
-  void start(uint32_t number, void* stream, void* function, const DeviceCode& code,
+  void start(uint32_t number, void* stream, void* function, const DeviceCode& code, bool follows,
              std::span<const void* const> arguments) final;
 
  private:

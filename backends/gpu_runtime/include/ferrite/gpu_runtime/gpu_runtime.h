@@ -34,8 +34,9 @@ class GpuRuntime : public Runtime {
   virtual LoadedCode load(uint32_t device, const DeviceCode& code) = 0;
   /// Unloads after all work that was given to the device.
   virtual void unload(uint32_t device, std::span<const LoadedCode> codes) = 0;
-  /// Launches the code's blocks, possibly none, on the stream; each argument is a pointer.
-  virtual void start(uint32_t device, void* stream, void* function, const DeviceCode& code,
+  /// Launches the code's blocks, possibly none, on the stream; each argument is a pointer. `follows`: as
+  /// FE_LAUNCH_FOLLOWS.
+  virtual void start(uint32_t device, void* stream, void* function, const DeviceCode& code, bool follows,
                      std::span<const void* const> arguments) = 0;
 
   /// An error code of the plugin.
