@@ -490,6 +490,10 @@ int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_op
     if (!given.input_kinds && count != 0) return null_argument(function, "input_kinds");
     if (!given.saved && given.saved_count != 0) return null_argument(function, "saved");
     if (!given.recomputed && given.recomputed_count != 0) return null_argument(function, "recomputed");
+    for (uint64_t k = 0; k < given.saved_count; ++k)
+      if (!given.saved[k]) return null_argument(function, fmt::format("saved[{}]", k));
+    for (uint64_t k = 0; k < given.recomputed_count; ++k)
+      if (!given.recomputed[k]) return null_argument(function, fmt::format("recomputed[{}]", k));
     if (given.forward_outputs > model->model->outputs().size())
       return at(std::string(function),
                 error(FE_EINVALID, "FE-G58", "the model has {}, and {} of them are to be the forward part's",

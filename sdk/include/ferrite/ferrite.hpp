@@ -9,6 +9,7 @@
 //   std::span<const float> scores = results[0].elements<float>();
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -52,6 +53,15 @@ T embedding_struct() {
   T value{};
   value.size = sizeof(T);
   return value;
+}
+/// Receives a text of the C API in the std::string that `context` is.
+inline void append_text(void* context, const char* data, uint64_t bytes) {
+  static_cast<std::string*>(context)->append(data, bytes);
+}
+inline std::vector<const char*> c_strings(const std::vector<std::string>& texts) {
+  std::vector<const char*> result;
+  for (const auto& text : texts) result.push_back(text.c_str());
+  return result;
 }
 inline void check_call(int32_t status) {
   if (status == FERRITE_OK) return;
@@ -183,8 +193,7 @@ struct RunOptions {
 class Session {
  public:
   explicit Session(const SessionOptions& options = {}) {
-    std::vector<const char*> plugins;
-    for (const auto& plugin : options.plugins) plugins.push_back(plugin.c_str());
+    const auto plugins = detail::c_strings(options.plugins);
     auto given = detail::embedding_struct<ferrite_session_options>();
     given.manifest = options.manifest.empty() ? nullptr : options.manifest.c_str();
     given.plugins = plugins.data();
@@ -206,6 +215,13 @@ class Session {
     detail::check_call(ferrite_session_device(handle_.get(), &device));
     return device;
   }
+  /// The enabled passes of a phase ("pre_grad", ...): a line for each, its name and its plugin's id,
+  /// separated by a tab.
+  std::string passes(const std::string& phase) const {
+    std::string text;
+    detail::check_call(ferrite_session_passes(handle_.get(), phase.c_str(), &text, detail::append_text));
+    return text;
+  }
 
  private:
   friend class Model;
@@ -222,11 +238,28 @@ struct Port {
 
 using Stats = ferrite_stats;
 
+/// How Model::partition() divides a joint model; as ferrite_partition_options.
+struct PartitionOptions {
+  uint64_t forward_outputs = 0;           ///< the first outputs, which are the forward part's
+  std::vector<uint8_t> input_kinds;       ///< by input: FERRITE_INPUT_*
+  double memory_budget = 1;               ///< from 0, the fewest kept bytes, to 1, the least computed again
+  std::vector<std::string> saved;         ///< nodes whose results are not computed again
+  std::vector<std::string> recomputed{};  ///< nodes whose results are never kept
+};
+
 class Model {
  public:
   Model(const Session& session, const std::string& path) : session_(session.handle_) {
     ferrite_model* model = nullptr;
     detail::check_call(ferrite_model_load(session.get(), path.c_str(), &model));
+    handle_.reset(model);
+  }
+  /// The model that a file of this path would hold, from memory; as ferrite_model_load_bytes().
+  Model(const Session& session, const std::string& path, std::span<const std::byte> contents)
+      : session_(session.handle_) {
+    ferrite_model* model = nullptr;
+    detail::check_call(
+        ferrite_model_load_bytes(session.get(), path.c_str(), contents.data(), contents.size(), &model));
     handle_.reset(model);
   }
 
@@ -256,6 +289,45 @@ class Model {
     Arguments given(inputs);
     detail::check_call(ferrite_model_compile(handle_.get(), given.pointers.data(), given.pointers.size()));
   }
+  /// Compiles for these shapes and each of the targets, none: those of this machine, and writes a package.
+  void save(const std::string& path, std::span<const Tensor> inputs,
+            const std::vector<std::string>& targets = {}) {
+    Arguments given(inputs);
+    const auto names = detail::c_strings(targets);
+    detail::check_call(ferrite_model_save(handle_.get(), given.pointers.data(), given.pointers.size(),
+                                          names.data(), names.size(), path.c_str()));
+  }
+  /// The nodes that cannot be imported, as ferrite_model_unsupported() tells them.
+  std::string unsupported() const {
+    std::string text;
+    detail::check_call(ferrite_model_unsupported(handle_.get(), &text, detail::append_text));
+    return text;
+  }
+  /// What the passes of a phase change, as JSON; as ferrite_model_changed_regions().
+  std::string changed_regions(const std::string& phase, std::span<const uint64_t> outputs) const {
+    std::string text;
+    detail::check_call(ferrite_model_changed_regions(handle_.get(), phase.c_str(), outputs.data(),
+                                                     outputs.size(), &text, detail::append_text));
+    return text;
+  }
+  /// The forward and the backward part of a joint model; as ferrite_model_partition(). FE-G58 also where the
+  /// kinds are not as many as the inputs.
+  std::pair<Model, Model> partition(const PartitionOptions& options) const {
+    if (options.input_kinds.size() != ferrite_model_input_count(handle_.get()))
+      throw Error(FERRITE_EINVALID, "FE-G58", "there is not one kind for each input", "Model::partition");
+    const auto saved = detail::c_strings(options.saved), recomputed = detail::c_strings(options.recomputed);
+    auto given = detail::embedding_struct<ferrite_partition_options>();
+    given.forward_outputs = options.forward_outputs;
+    given.input_kinds = options.input_kinds.data();
+    given.memory_budget = options.memory_budget;
+    given.saved = saved.data();
+    given.saved_count = saved.size();
+    given.recomputed = recomputed.data();
+    given.recomputed_count = recomputed.size();
+    ferrite_model *forward = nullptr, *backward = nullptr;
+    detail::check_call(ferrite_model_partition(handle_.get(), &given, &forward, &backward));
+    return {Model(session_, forward), Model(session_, backward)};
+  }
 
   Stats stats() const {
     auto stats = detail::embedding_struct<ferrite_stats>();
@@ -265,14 +337,13 @@ class Model {
   /// The decision ledger as JSON.
   std::string ledger() const {
     std::string text;
-    detail::check_call(
-        ferrite_model_ledger(handle_.get(), &text, [](void* context, const char* data, uint64_t bytes) {
-          static_cast<std::string*>(context)->assign(data, bytes);
-        }));
+    detail::check_call(ferrite_model_ledger(handle_.get(), &text, detail::append_text));
     return text;
   }
 
  private:
+  Model(std::shared_ptr<ferrite_session> session, ferrite_model* model)
+      : session_(std::move(session)), handle_(model) {}
   struct Arguments {
     explicit Arguments(std::span<const Tensor> given) {
       for (const auto& tensor : given) tensors.push_back(tensor.dlpack());

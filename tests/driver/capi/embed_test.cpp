@@ -308,6 +308,84 @@ TEST_F(EmbedTest, RefusesReportsBeforeARun) {
   ferrite_last_error(nullptr);
 }
 
+TEST_F(EmbedTest, RefusesWhatIsNull) {
+  auto write = [](void*, const char*, uint64_t) {};
+  const auto refuses = [](int32_t status, const char* function) {
+    refused(status, FERRITE_EINVALID, "FE-X30", function);
+  };
+  ferrite_model *model = nullptr, *other = nullptr;
+  refuses(ferrite_session_passes(nullptr, "pre_grad", nullptr, write), "ferrite_session_passes");
+  refuses(ferrite_session_passes(session_, nullptr, nullptr, write), "ferrite_session_passes");
+  refuses(ferrite_session_passes(session_, "pre_grad", nullptr, nullptr), "ferrite_session_passes");
+  refuses(ferrite_model_load_bytes(nullptr, "sum.fe", "", 0, &model), "ferrite_model_load_bytes");
+  refuses(ferrite_model_load_bytes(session_, nullptr, "", 0, &model), "ferrite_model_load_bytes");
+  refuses(ferrite_model_load_bytes(session_, "sum.fe", nullptr, 1, &model), "ferrite_model_load_bytes");
+  refuses(ferrite_model_load_bytes(session_, "sum.fe", "", 0, nullptr), "ferrite_model_load_bytes");
+  refuses(ferrite_model_unsupported(nullptr, nullptr, write), "ferrite_model_unsupported");
+  refuses(ferrite_model_unsupported(model_, nullptr, nullptr), "ferrite_model_unsupported");
+  const auto regions = [&](ferrite_model* of, const char* phase, const uint64_t* outputs, uint64_t count) {
+    return ferrite_model_changed_regions(of, phase, outputs, count, nullptr, write);
+  };
+  const uint64_t none_such = 1;
+  refuses(regions(nullptr, "pre_grad", nullptr, 0), "ferrite_model_changed_regions");
+  refuses(regions(model_, nullptr, nullptr, 0), "ferrite_model_changed_regions");
+  refuses(regions(model_, "pre_grad", nullptr, 1), "ferrite_model_changed_regions");
+  refuses(regions(model_, "pre_grad", &none_such, 1), "ferrite_model_changed_regions");
+  refuses(ferrite_model_changed_regions(model_, "pre_grad", nullptr, 0, nullptr, nullptr),
+          "ferrite_model_changed_regions");
+  const std::array<uint8_t, 2> kinds = {FERRITE_INPUT_TRANSIENT, FERRITE_INPUT_TRANSIENT};
+  const std::array<const char*, 1> names = {nullptr};
+  const auto divides = [&](auto&& change) {
+    ferrite_partition_options options{};
+    options.size = sizeof options;
+    options.input_kinds = kinds.data();
+    change(options);
+    return ferrite_model_partition(model_, &options, &model, &other);
+  };
+  refuses(ferrite_model_partition(model_, nullptr, &model, &other), "ferrite_model_partition");
+  refuses(divides([](auto& options) { options.input_kinds = nullptr; }), "ferrite_model_partition");
+  refuses(divides([](auto& options) { options.saved_count = 1; }), "ferrite_model_partition");
+  refuses(divides([](auto& options) { options.recomputed_count = 1; }), "ferrite_model_partition");
+  refuses(divides([&](auto& options) { options.saved = names.data(), options.saved_count = 1; }),
+          "ferrite_model_partition");
+  refuses(divides([&](auto& options) { options.recomputed = names.data(), options.recomputed_count = 1; }),
+          "ferrite_model_partition");
+  refused(divides([](auto& options) { options.forward_outputs = 2; }), FERRITE_EINVALID, "FE-G58",
+          "ferrite_model_partition");
+  EXPECT_EQ(model, nullptr);
+  EXPECT_EQ(other, nullptr);
+}
+
+TEST_F(EmbedTest, WrapperDividesJointModels) {
+  const std::string text =
+      "ferrite graph 0\n"
+      "graph @joint(%x: f32[4], %dy: f32[4]) -> (%y \"y\", %dx \"dx\") {\n"
+      "  %y = sin(%x)\n"
+      "  %c = cos(%x)\n"
+      "  %dx = mul(%dy, %c)\n"
+      "}\n";
+  const ferrite::Session session;
+  const ferrite::Model joint(session, "joint.fe", std::as_bytes(std::span(text)));
+  EXPECT_EQ(joint.unsupported(), "");
+  EXPECT_EQ(joint.changed_regions("pre_grad", std::array<uint64_t, 1>{0}), "[]");
+  ferrite::PartitionOptions options;
+  options.forward_outputs = 1;
+  EXPECT_THROW(joint.partition(options), ferrite::Error);
+  options.input_kinds = {FERRITE_INPUT_TRANSIENT, FERRITE_INPUT_TANGENT};
+  auto [forward, backward] = joint.partition(options);
+  ASSERT_EQ(forward.outputs().size(), 1U);
+  ASSERT_EQ(backward.inputs().size(), 2U);
+  const std::array<float, 4> zero{}, two = {2, 2, 2, 2};
+  const auto x = ferrite::Tensor::of<float>({4}, zero), dy = ferrite::Tensor::of<float>({4}, two);
+  EXPECT_EQ(forward.run({x})[0].elements<float>()[3], 0.0F);
+  const bool x_first = backward.inputs()[0].name == "x";
+  EXPECT_EQ(backward.run(x_first ? std::vector{x, dy} : std::vector{dy, x})[0].elements<float>()[3], 2.0F);
+  const std::vector inputs = {x};
+  forward.save(file("forward.fepkg"), inputs);
+  EXPECT_EQ(ferrite::Model(session, file("forward.fepkg")).run({x})[0].elements<float>()[0], 0.0F);
+  EXPECT_NE(session.passes("post_grad_pre"), "");
+}
+
 TEST_F(EmbedTest, PicksAProfileOrNothingButBuiltIns) {
   std::ofstream(file("ferrite.toml")) << "schema = 0\n[profile.none.pipeline]\ndevice = \"interpreter\"\n"
                                          "[profile.broken]\nenable = [\"acme.gone\"]\n";
