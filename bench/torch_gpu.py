@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Training steps of PyTorch models on a GPU: eager, Inductor and Ferrite, forward and backward pass, in turns, in one process.
 
-Usage: torch_gpu.py [--rows GLOB,...] [--engines NAME,...] [--rounds N] [--repeat N] [--manifest FILE] [--output FILE]
+Usage: torch_gpu.py [--rows GLOB,...] [--engines NAME,...] [--rounds N] [--repeat N] [--parts times,memory] [--manifest FILE]
+                    [--output FILE] [--add]
        torch_gpu.py --profile ENGINE --rows ROW
 
 Run it with a Python that has torch, torchvision and transformers, and the package `ferrite` on its path. Each engine's gradients are
 compared with those of eager PyTorch in f32: the error, of all gradients together, is at most twice that of the eager engine. A time is
 that of zeroing no gradients, forward pass, loss and backward pass, by the device's events; the median of all rounds counts. `memory` is
 what a process of its own holds on the device at most, beyond what it held before the model was made. Writes bench/results/torch-gpu.json
-unless --output names another file, and prints a table. Exit status 1 where a result is wrong.
+unless --output names another file, and prints a table; with --add, what the file has and this run does not measure stays in it.
+Exit status 1 where a result is wrong.
 """
 
 import argparse
@@ -207,6 +209,8 @@ def main():
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--manifest", help="a pipeline manifest for Ferrite")
     parser.add_argument("--output", default=str(ROOT / "bench/results/torch-gpu.json"))
+    parser.add_argument("--parts", default="times,memory")
+    parser.add_argument("--add", action="store_true")
     parser.add_argument("--profile", metavar="ENGINE")
     parser.add_argument("--memory", metavar="ENGINE", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -218,32 +222,36 @@ def main():
     if options.profile:
         profile(rows[0], options.profile, options.manifest)
         return 0
-    engines = options.engines.split(",")
+    engines, parts = options.engines.split(","), options.parts.split(",")
+    output = Path(options.output)
+    known = json.loads(output.read_text())["rows"] if options.add and output.is_file() else {}
     results = {
         "command": "bench/torch_gpu.py " + " ".join(sys.argv[1:]),
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
-        "rows": {},
+        "rows": known,
     }
     wrong = 0
     print(f"{'row':40} {'engine':9} {'ms':>8} {'memory MB':>10} {'first s':>8} {'error':>9}")
     for row in rows:
-        found = measure(row, engines, options.rounds, options.repeat, options.manifest)
-        torch.cuda.empty_cache()
+        found = known.setdefault(row, {"engines": {}})
+        if "times" in parts:
+            for engine, entry in measure(row, engines, options.rounds, options.repeat, options.manifest)["engines"].items():
+                found["engines"].setdefault(engine, {}).update(entry)
+            torch.cuda.empty_cache()
         for engine in engines:
-            one = found["engines"][engine]
-            bytes_held = memory_in_process(row, engine, options.manifest)
-            one["memory_bytes"] = bytes_held
-            right = one["error"] <= MOST_ERROR * found["engines"].get("eager", one)["error"]
+            one = found["engines"].setdefault(engine, {})
+            if "memory" in parts:
+                one["memory_bytes"] = memory_in_process(row, engine, options.manifest)
+            right = one.get("error", 0) <= MOST_ERROR * found["engines"].get("eager", one).get("error", 1)  # false for NaN
             wrong += not right
-            print(f"{row:40} {engine:9} {one['ms']:8.2f} {(bytes_held or 0) / 1e6:10.0f} {one['first_seconds']:8.1f} "
-                  f"{one['error']:9.2e}{'' if right else '  WRONG'}", flush=True)
-        if {"eager", "inductor", "ferrite"} <= set(engines):
-            ms = {engine: found["engines"][engine]["ms"] for engine in engines}
+            print(f"{row:40} {engine:9} {one.get('ms', 0):8.2f} {(one.get('memory_bytes') or 0) / 1e6:10.0f} "
+                  f"{one.get('first_seconds', 0):8.1f} {one.get('error', 0):9.2e}{'' if right else '  WRONG'}", flush=True)
+        ms = {engine: found["engines"].get(engine, {}).get("ms") for engine in ENGINES}
+        if all(ms.values()):
             found["of_best_peer"] = min(ms["eager"], ms["inductor"]) / ms["ferrite"]
             print(f"{row:40} of the best peer's speed: {found['of_best_peer']:.2f}", flush=True)
-        results["rows"][row] = found
-    Path(options.output).write_text(json.dumps(results, indent=1) + "\n")
+        output.write_text(json.dumps(results, indent=1) + "\n")
     return 1 if wrong else 0
 
 

@@ -261,6 +261,9 @@ static void set_allocation_error(void* context, const char* kind, const char* me
   PyErr_SetString(strcmp(kind, "MemoryError") == 0 ? PyExc_MemoryError : PyExc_RuntimeError, message);
 }
 
+/// CU_STREAM_LEGACY of CUDA's driver, and hipStreamLegacy of HIP.
+static void* const legacy_stream = (void*)1;
+
 typedef struct {
   DLTensor view;
   int64_t shape[2 * most_rank];
@@ -344,9 +347,12 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
   }
   if (computed > 0 || self->mutates) {
     ferrite_run_options options = {.size = sizeof options};
-    if (device.device_type != kDLCPU &&
-        self->api->current_stream(device.device_type, device.device_id, &options.stream) != 0)
-      goto done;
+    if (device.device_type != kDLCPU) {
+      if (self->api->current_stream(device.device_type, device.device_id, &options.stream) != 0) goto done;
+      // PyTorch's default stream is the driver's legacy stream, whose handle is null in one form and this in
+      // the other. A run without a stream would not wait for PyTorch's work.
+      if (!options.stream) options.stream = legacy_stream;
+    }
     if (PyList_SetSlice(list, 0, PyList_Size(list), NULL) != 0) goto done;
     ferrite_model* model = ((Model*)self->model)->model;
     int32_t status;
