@@ -38,6 +38,7 @@ class LayoutChooser {
     find_accesses();
     find_free();
     for (uint32_t s = 0; s < program_.statements.size(); ++s) request_channels_innermost(s);
+    for (uint32_t s = 0; s < program_.statements.size(); ++s) request_order_of_ports(s);
     spread();
     keep_what_does_not_pay();
     std::vector<bool> touched(program_.statements.size());
@@ -150,6 +151,43 @@ class LayoutChooser {
       if (const auto dim = channel_dim(store.index)) request(program_.storage(store.buffer), *dim);
   }
 
+  bool takes_part_in_products(BufferId storage) const {
+    return std::ranges::any_of(by_storage_[storage], [&](size_t a) {
+      return program_.statements[accesses_[a].statement].kind == FE_STATEMENT_CONTRACT;
+    });
+  }
+
+  /// A map between a temporary and buffers of fixed layout, such as inputs whose channels their caller stores
+  /// innermost: where the fixed ones agree about the innermost dim, the temporary has it innermost, too.
+  void request_order_of_ports(uint32_t s) {
+    const auto& statement = program_.statements[s];
+    if (statement.kind != FE_STATEMENT_MAP || statement.stores.empty()) return;
+    // A copy has the order that it was made for.
+    if (statement.ops[statement.stores[0].value].code == FE_OP_LOAD) return;
+    const int64_t elements = statement.points(VarKind::parallel);
+    const auto is_whole = [&](BufferId b) {
+      return program_.buffers[b].elements() == elements && program_.buffers[b].dims.size() >= 3;
+    };
+    std::optional<std::vector<index::Symbol>> innermost;
+    for (size_t a : by_statement_[s]) {
+      const auto& access = accesses_[a];
+      if (free_[access.storage] || follows_readers_[access.storage] || !is_whole(access.storage) ||
+          program_.buffers[access.storage].role == Role::constant)
+        continue;
+      auto symbols = symbols_of(access.index->back());
+      if (symbols.size() != 1 || (innermost && *innermost != symbols)) return;
+      innermost = std::move(symbols);
+    }
+    if (!innermost) return;
+    for (size_t a : by_statement_[s]) {
+      const auto& access = accesses_[a];
+      if (!free_[access.storage] || !is_whole(access.storage) || takes_part_in_products(access.storage))
+        continue;
+      for (size_t d = 0; d + 1 < access.index->size(); ++d)
+        if (symbols_of((*access.index)[d]) == *innermost) request(access.storage, d);
+    }
+  }
+
   /// Propagates decisions: a buffer that shares a statement with a decided one makes that dim innermost which
   /// the same variable addresses.
   void spread() {
@@ -189,9 +227,9 @@ class LayoutChooser {
     return region;
   }
 
-  /// A region whose relayouts take longer than its convolutions gain keeps its order. The estimate assumes
-  /// that a convolution whose channels are not contiguous takes twice as long, and that a relayout reads and
-  /// writes its data once more.
+  /// A region whose relayouts take longer than what it gains keeps its order. The estimate assumes that a
+  /// convolution whose channels are not contiguous takes twice as long, and that a relayout, which a region
+  /// may also spare, reads and writes its data once more.
   void keep_what_does_not_pay() {
     const auto region = regions();
     struct Price {
@@ -213,6 +251,12 @@ class LayoutChooser {
         break;  // all buffers of a statement are in one region
       }
     for (uint32_t s = 0; s < program_.statements.size(); ++s) {
+      for (const auto storage : spared_relayouts(s)) {
+        auto& price = prices[region[storage]];
+        const auto bytes = static_cast<double>(program_.buffers[storage].bytes());
+        price.gain += 2 * bytes / static_cast<double>(target_.bandwidth);
+        if (price.names.empty()) price.names = origin_names(program_.statements[s]);
+      }
       std::vector<Relayout> relayouts;
       add_relayouts(s, relayouts);
       for (const auto& relayout : relayouts) {
@@ -328,6 +372,25 @@ class LayoutChooser {
       relayouts.push_back({s, settled, moved, to_given});
     }
   }
+  /// The moved storages that the statement reads or writes in the order of the other side, and did not
+  /// before.
+  std::vector<BufferId> spared_relayouts(uint32_t s) const {
+    std::vector<BufferId> result;
+    const auto& statement = program_.statements[s];
+    if (statement.stores.empty() || statement.kind != FE_STATEMENT_MAP) return result;
+    const auto& store = statement.stores[0];
+    const BufferId to = program_.storage(store.buffer);
+    for (size_t a : by_statement_[s]) {
+      const auto& read = accesses_[a];
+      if (read.store || read.index->empty() || store.index.empty() || !(inner_[read.storage] || inner_[to]) ||
+          program_.buffers[read.storage].elements() != program_.buffers[to].elements())
+        continue;
+      const bool kept = is_sum(read.index->back()) && is_sum(store.index.back()) &&
+                        symbols_of(read.index->back()) == symbols_of(store.index.back());
+      if (!kept && keeps_order(read, to, store.index)) result.push_back(inner_[to] ? to : read.storage);
+    }
+    return result;
+  }
   void record(const Relayout& relayout) {
     const auto& settled = program_.buffers[relayout.settled];
     const bool leaves = settled.role == Role::output ||
@@ -367,7 +430,7 @@ class LayoutChooser {
   std::vector<Access> accesses_;
   std::vector<std::vector<size_t>> by_storage_, by_statement_;  ///< accesses
   std::deque<BufferId> pending_;
-  std::vector<uint32_t> convolutions_;  ///< statements that request a layout
+  std::vector<uint32_t> convolutions_;  ///< statements that request channels last for themselves
 };
 
 }  // namespace
