@@ -70,7 +70,7 @@ class Session:
         )
 
     def load(self, path: str | os.PathLike[str], contents: bytes | None = None) -> Model:
-        """Opens a model: .onnx, .fe, .aten, or a package (.fepkg). Compiles nothing yet.
+        """Opens a model (.onnx, .aten, .pt2, .fe) or a package (.fepkg). Compiles nothing yet.
 
         contents: the file's bytes, if it is in memory; the extension of `path` then only names the format.
         """

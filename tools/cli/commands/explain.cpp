@@ -366,9 +366,8 @@ std::string is_section(const std::string& name) {
 Run add_explain(CLI::App& command) {
   auto options = std::make_shared<Options>();
   command
-      .add_option(
-          "model", options->model,
-          "The model's file (.onnx, .fe, .fepkg); a package keeps no ledger, its graph is compiled again")
+      .add_option("model", options->model,
+                  model_help + std::string("; a package keeps no ledger, its graph is compiled again"))
       ->required()
       ->type_name("MODEL");
   std::vector<std::string_view> kinds;
