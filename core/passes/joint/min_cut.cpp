@@ -70,7 +70,7 @@ void MinCut::saturate(const std::vector<std::optional<size_t>>& distance) {
 std::vector<bool> MinCut::sink_side() {
   auto distance = distances();
   for (; distance[source]; distance = distances()) saturate(distance);
-  // What still reaches the sink is as little as possible.
+  // The vertices that still reach the sink are as few as in any minimum cut.
   std::vector<bool> side;
   for (const auto& one : distance) side.push_back(one.has_value());
   return side;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What became of a model: which nodes were compiled, which run in PyTorch and why."""
+"""The account of a model: which nodes were compiled, which run in PyTorch and why."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from ferrite.torch._backend import backend
 
 @dataclasses.dataclass
 class Explanation:
-    """What `explain` found.
+    """The findings of `explain`.
 
     graphs: for each graph its kind, number of nodes, programs with their stats, the nodes that run in PyTorch since
         Ferrite cannot compile them ("unsupported") or since PyTorch is to run them ("left"), the bytes
         that a joint graph keeps for its backward pass, and a note.
-    streams: for each graph the node streams of its programs, of a joint graph one; the program `ferrite` reads them as files, see save().
+    streams: for each graph the node streams of its programs, of a joint graph one; the program `ferrite` reads
+        them as files, see save().
     """
 
     graphs: list[dict[str, Any]]

@@ -22,7 +22,7 @@ _fallbacks = ("warn", "error", "silent")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What `torch.compile(model, backend="ferrite", options={...})` takes.
+    """The options of `torch.compile(model, backend="ferrite", options={...})`.
 
     manifest: a pipeline manifest (TOML), which names plugins, passes and their settings.
     plugins: more libraries, descriptors or folders of plugins.

@@ -105,7 +105,7 @@ def _intervals(graph: fx.Graph) -> list[list[fx.Node]]:
 
 
 def _changes(session: Any, nodes: Sequence[fx.Node]) -> list[dict[str, Any]]:
-    """What the passes make of these nodes, as changed_regions() tells it."""
+    """The changes that the passes make in these nodes, as changed_regions() gives them."""
     unsupported = survey(session, nodes, Sizes({}))
     nodes = [node for node in nodes if node not in unsupported and not (node.target is operator.getitem and node.args[0] in unsupported)]
     if not nodes:

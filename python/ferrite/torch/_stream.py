@@ -274,7 +274,7 @@ def write_segment(
     mutated: Mapping[fx.Node, fx.Node] = types.MappingProxyType({}),
     in_memory_order: bool = True,
 ) -> Segment:
-    """The stream of these nodes, in order. What they use of other nodes becomes inputs; `outputs` are among them.
+    """The stream of these nodes, in order. Values of other nodes that they use become inputs; `outputs` are among them.
 
     mutated: inputs whose memory holds the value of another node after the run, with that node.
     in_memory_order: ports have the order of dims that their tensors have in memory, so that the program may run.

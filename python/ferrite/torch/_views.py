@@ -65,7 +65,7 @@ def _copy(tensor: torch.Tensor, dtype: torch.dtype, strides: Sequence[int]) -> t
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """What becomes of the results of a segment.
+    """How the results of a segment are made.
 
     computed: those that the program gives, in the order of the results; after them, bases of views that are no results.
     gaps, views: those that PyTorch makes afterwards, in this order, of computed ones, or of tensors that the segment takes.

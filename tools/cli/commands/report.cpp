@@ -28,7 +28,7 @@ struct Options {
 constexpr int warm_up_runs = 2;
 constexpr size_t most_listed = 500;  // of pairs and applications: more is for `ferrite explain`
 
-/// What the page is made from.
+/// The data of the page.
 struct Seen {
   const core::observe::Observation& observation;
   const core::Program& program;
