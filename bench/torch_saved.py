@@ -8,6 +8,7 @@ get the joint graph that AOTAutograd makes with Ferrite's decompositions; parame
 are in memory in any case. Prints the table of docs/performance.md. Exit status 1 where Ferrite does not divide the graph.
 """
 
+import argparse
 import sys
 from collections.abc import Callable
 
@@ -84,10 +85,13 @@ def by_pytorch(model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> int:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="a part of a row's name; without any, all rows")
+    chosen = parser.parse_args().rows
     failed = False
     print("| block or model, f32 | Ferrite, MB | PyTorch's partitioner, MB |\n| --- | ---: | ---: |")
     for row, make in ROWS.items():
-        if sys.argv[1:] and not any(name in row for name in sys.argv[1:]):
+        if chosen and not any(name in row for name in chosen):
             continue
         torch.manual_seed(1)
         model, inputs = make()

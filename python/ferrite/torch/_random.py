@@ -215,7 +215,7 @@ _replacements: dict[Any, Callable[[_Replacement], Any]] = {
     aten.exponential.default: _exponential,
 }
 _floats = (torch.float32, torch.float16, torch.bfloat16)
-_integers = (aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype)
+_randints = (aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype)
 
 
 def _replaceable(node: fx.Node) -> bool:
@@ -228,7 +228,7 @@ def _replaceable(node: fx.Node) -> bool:
         return node.args[2] is not False and result[0].dtype in _floats
     if not isinstance(result, torch.Tensor) or any(isinstance(dim, torch.SymInt) for dim in result.shape):
         return False
-    if node.target in _integers:
+    if node.target in _randints:
         numbers = [number for number in node.args if isinstance(number, int)]
         return 0 < (numbers[1] - numbers[0] if len(numbers) > 1 else numbers[0]) <= 1 << 32
     if node.target in (aten.bernoulli.default, aten.bernoulli.p):
