@@ -468,7 +468,7 @@ observe::GraphView Steps::view() const {
   return made_.schedule ? observe::view_of(*made_.schedule) : observe::view_of(made_.graph);
 }
 
-/// What is known of each statement before it is fused.
+/// Observes each statement as it is before fusion.
 void Steps::observe_statements(const schedule::DeviceAssignment& assignment) {
   const auto& program = *made_.program;
   for (uint32_t s = 0; s < program.statements.size(); ++s) {

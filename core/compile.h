@@ -84,7 +84,7 @@ struct CompileStats {
   void count(const runtime::Executable& executable);
 };
 
-/// What a compilation starts from. A graph enters at the stages import to lower, a loop program at inline to
+/// The start of a compilation. A graph enters at the stages import to lower, a loop program at inline to
 /// fuse, a schedule at post_fusion to emit, a kernel at emit; a kernel alone is never linked.
 using Source = std::variant<graph::Graph, loop::LoopProgram, schedule::Schedule, loop::Kernel>;
 

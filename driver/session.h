@@ -105,10 +105,10 @@ class Model {
   /// inputs must be fixed (FE-X04). FE-G58 and the errors of importing and of the passes.
   Result<Parts> partition(uint32_t forward_outputs, const joint::PartitionOptions& partition_options,
                           const CompileOptions& options) const;
-  /// What the passes of a graph phase change, as core/passes/joint/changed_regions.h says. The model's
-  /// outputs are all values that it has names for, and its real outputs those whose numbers are in `outputs`.
-  /// The sizes of the inputs must be fixed (FE-X04). FE-C04 for a phase that works on no graph, FE-G59, and
-  /// the errors of importing and of the passes.
+  /// The changes that the passes of a graph phase make, as core/passes/joint/changed_regions.h says. The
+  /// model's outputs are all values that it has names for, and its real outputs those whose numbers are in
+  /// `outputs`. The sizes of the inputs must be fixed (FE-X04). FE-C04 for a phase that works on no graph,
+  /// FE-G59, and the errors of importing and of the passes.
   Result<std::string> changed_regions(std::string_view phase, std::span<const uint64_t> outputs,
                                       const CompileOptions& options) const;
   /// Compiles for these input dims and each of the targets, or for this machine where none is named, and

@@ -87,7 +87,7 @@ struct CompiledKernel {
   bool checks_indices = true;
   /// The dims that data-dependent indices address; none for a library's kernel.
   std::vector<CheckedDim> checked_dims;
-  /// What its code accesses, known after loading; empty: not stated.
+  /// The accesses of its code, known after loading; empty: not stated.
   std::vector<fe_argument_needs> arguments;
 };
 

@@ -76,7 +76,7 @@ class Selector {
     auto group = kernels_of_parts_.make(g);
     schedule::mark_constants(group, constants_);
     FE_TRY(const auto flat, kernel::flatten(group.kernel, subject));
-    // What was refused is known by group, so such a group no longer shares its decision with equal kernels.
+    // Refusals are known by group, so a group with one no longer shares its decision with equal kernels.
     const bool tried = std::ranges::any_of(
         blocklist_.groups, [&](const auto& refused) { return std::get<0>(refused.first) == g; });
     const auto key =

@@ -26,6 +26,8 @@ DType promote(DType a, DType b) {
   }
   const bool unsigned_a = class_of(a) == FE_CLASS_UINT, unsigned_b = class_of(b) == FE_CLASS_UINT;
   if (unsigned_a == unsigned_b) return bits_of(a) > bits_of(b) ? a : b;
+  // A signed type with more bits holds both; where neither is one, the next wider one does. PyTorch takes i64
+  // for u64, too.
   const int unsigned_bits = bits_of(unsigned_a ? a : b), signed_bits = bits_of(unsigned_a ? b : a);
   if (signed_bits > unsigned_bits) return unsigned_a ? b : a;
   switch (unsigned_bits) {
@@ -68,13 +70,15 @@ Value concat(Context& c, const std::vector<Value>& parts, size_t dim) {
                            : c.graph.make("concat", parts, {attr("axis", static_cast<int64_t>(dim))});
 }
 Value reduce_over(Context& c, std::string_view op, Value x, Dims axes, bool keepdims) {
-  if (x.rank() == 0) return x;
+  if (x.rank() == 0) return x;  // PyTorch reduces a scalar over dim 0, which Ferrite's scalars do not have
   return c.make(op, {x}, attr("axes", std::move(axes)), attr("keepdims", keepdims));
 }
 Value full(Context& c, const TensorType& type, double value) {
+  // A view of one number: nothing is stored.
   return expand_to(c, c.graph.scalar(type.dtype, value), type.dims);
 }
 Value integer_scalar(Context& c, DType dtype, int64_t value) {
+  // scalar() takes a double, which rounds integers of more than 53 bits.
   if (!is_integer(dtype) || bits_of(dtype) != 64) return c.graph.scalar(dtype, static_cast<double>(value));
   return c.graph.literal({dtype, {}}, &value);
 }
@@ -107,6 +111,7 @@ Value gather_elements(Context& c, Value x, Value indices, size_t axis) {
   return c.make("gather_elements", {x, indices}, attr("axis", static_cast<int64_t>(axis)));
 }
 std::string reduction_of(std::string_view reduction, DType dtype) {
+  // PyTorch adds bools as 0 and 1 and converts back, where any number but 0 is true.
   if (dtype == boolean && reduction == "add") return "max";
   if (dtype == boolean && reduction == "mul") return "min";
   return std::string(reduction);
@@ -130,6 +135,7 @@ Value extreme_number(Context& c, DType dtype, bool greatest) {
   }
   if (dtype == boolean) return c.graph.scalar(dtype, greatest);
   const int bits = bits_of(dtype);
+  // All bits of the greatest u64 are set, as those of the signed -1 are.
   if (class_of(dtype) == FE_CLASS_UINT)
     return integer_scalar(c, dtype, !greatest ? 0 : bits == 64 ? -1 : (int64_t{1} << bits) - 1);
   const int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
@@ -137,10 +143,12 @@ Value extreme_number(Context& c, DType dtype, bool greatest) {
 }
 
 Value times_along(Context& c, Value x, Value matrix, size_t dim) {
+  // A product sums over the last dim; the transpositions are views.
   const size_t last = x.rank() - 1;
   return swap_dims(c, c.make("matmul", {swap_dims(c, x, dim, last), matrix}), dim, last);
 }
 Value power_sum(Context& c, Value x, double order, const Dims& axes, bool keepdims) {
+  // The usual orders need no pow, which is a logarithm and an exponential for each element.
   Value powers;
   if (order == 0)
     powers = cast_to(c, binary(c, "ne", x, 0), x.dtype());
@@ -151,6 +159,7 @@ Value power_sum(Context& c, Value x, double order, const Dims& axes, bool keepdi
   return reduce_over(c, "reduce_sum", powers, axes, keepdims);
 }
 Value norm_over(Context& c, Value x, double order, const Dims& axes, bool keepdims) {
+  // The limit of the norms as the order grows: the element of the largest, or least, size.
   if (std::isinf(order))
     return reduce_over(c, order > 0 ? "reduce_max" : "reduce_min", unary(c, "abs", x), axes, keepdims);
   const Value sum = power_sum(c, x, order, axes, keepdims);
@@ -158,6 +167,7 @@ Value norm_over(Context& c, Value x, double order, const Dims& axes, bool keepdi
   return order == 2 ? unary(c, "sqrt", sum) : binary(c, "pow", sum, 1 / order);
 }
 Value log_sum_exp(Context& c, Value x, const Dims& axes) {
+  // Relative to the greatest element, no exponential is infinite.
   const Value top = reduce_over(c, "reduce_max", x, axes);
   // A row of one infinity has no difference from it.
   const Value safe = select(c, unary(c, "isinf", top), number_like(c, top, 0), top);
@@ -176,6 +186,7 @@ Value counting(Context& c, DType dtype, const Dims& shape, size_t axis) {
 }
 
 Dims broadcast_dims(const Context& c, const Dims& a, const Dims& b) {
+  // Shapes are aligned at their last dims; dims that one of them lacks count as 1.
   Dims out(std::max(a.size(), b.size()), 1);
   for (size_t k = 0; k < out.size(); ++k) {
     const int64_t x = k < a.size() ? a[a.size() - 1 - k] : 1, y = k < b.size() ? b[b.size() - 1 - k] : 1;

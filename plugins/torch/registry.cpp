@@ -12,7 +12,7 @@ const std::unordered_map<std::string_view, const OpEntry*>& index() {
     std::unordered_map<std::string_view, const OpEntry*> all;
     for (const auto table : {attention_ops(), contract_ops(), create_ops(), distance_ops(), embedding_ops(),
                              foreach_ops(), index_ops(), norm_ops(), part_ops(), pointwise_ops(), pool_ops(),
-                             random_ops(), reduce_ops(), view_ops()})
+                             random_ops(), reduce_ops(), resize_ops(), view_ops()})
       for (const auto& entry : table) all.emplace(entry.target, &entry);
     return all;
   }();

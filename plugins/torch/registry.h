@@ -36,6 +36,7 @@ std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> random_ops();
 std::span<const OpEntry> reduce_ops();
+std::span<const OpEntry> resize_ops();
 std::span<const OpEntry> view_ops();
 
 /// Null if no table has the overload.

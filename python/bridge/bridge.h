@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the files of the extension share.
+// Declarations that the files of the extension share.
 #ifndef FERRITE_BRIDGE_H
 #define FERRITE_BRIDGE_H
 

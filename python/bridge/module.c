@@ -3,7 +3,8 @@
 // one library serves all versions of Python from 3.10 on. Tensors come and go by DLPack; nothing of PyTorch
 // or numpy is linked. The GIL is released while models load, compile and run.
 //
-// The module holds what Python cannot do fast or at all. What people use is in the package's Python files.
+// The module holds what Python cannot do fast or at all. The interface for people is in the package's Python
+// files.
 #include "bridge.h"
 
 static PyObject* version(PyObject* module, PyObject* unused) {

@@ -5,7 +5,7 @@ from ferrite import _bridge
 
 
 class Error(RuntimeError):
-    """What is wrong, where, and what to do.
+    """An error: the fault, its place, and what to do about it.
 
     code: "FE-I50"; docs/errors.md lists all codes.
     text: what is wrong, and what to do about it.

@@ -70,12 +70,13 @@ class Session:
         )
 
     def load(self, path: str | os.PathLike[str], contents: bytes | None = None) -> Model:
-        """Opens a model: .onnx, .fe, .aten, or a package (.fepkg). Compiles nothing yet.
+        """Opens a model (.onnx, .aten, .pt2, .fe) or a package (.fepkg). Compiles nothing yet.
 
         contents: the file's bytes, if it is in memory; the extension of `path` then only names the format.
         """
         path = os.fspath(path)
-        return Model(self, self._session.load(path) if contents is None else self._session.load(path, contents))
+        loaded = self._session.load(path) if contents is None else self._session.load(path, contents)
+        return Model(self, loaded)
 
     @property
     def device(self) -> tuple[int, int]:
@@ -84,7 +85,8 @@ class Session:
 
 
 class Model:
-    """An open model with the programs compiled for it, one for each combination of input shapes. Any thread may run it."""
+    """An open model with the programs compiled for it, one for each combination of input shapes. Any thread
+    may run it."""
 
     def __init__(self, session: Session, model: Any) -> None:
         self.session = session
@@ -95,9 +97,9 @@ class Model:
     def run(self, *inputs: Any, **named: Any) -> list[Any]:
         """Runs on tensors, by position or by name, and gives the results as numpy arrays.
 
-        Inputs are numpy arrays or any tensors with DLPack; where they are contiguous they are read in place. The first
-        run of new shapes compiles, which takes up to seconds. Results of a dtype that numpy lacks, and all results
-        where numpy is not installed, are DLPack tensors.
+        Inputs are numpy arrays or any tensors with DLPack; where they are contiguous they are read in place.
+        The first run of new shapes compiles, which takes up to seconds. Results of a dtype that numpy lacks,
+        and all results where numpy is not installed, are DLPack tensors.
         """
         return [_as_numpy(result) for result in self.run_dlpack(*inputs, **named)]
 
@@ -109,11 +111,14 @@ class Model:
         """Compiles for the shapes of these tensors and does not run."""
         self._model.compile(self._in_order(inputs, named))
 
-    def save(self, path: str | os.PathLike[str], *inputs: Any, targets: Sequence[str] = (), **named: Any) -> None:
-        """Compiles for the shapes of these tensors and writes a package, which `Package` opens, as do C and C++ programs.
+    def save(
+        self, path: str | os.PathLike[str], *inputs: Any, targets: Sequence[str] = (), **named: Any
+    ) -> None:
+        """Compiles for the shapes of these tensors and writes a package, which `Package` opens, as do C and
+        C++ programs.
 
-        targets: what to compile for, the best first: "x86-64-v4", "sm_90a", ...; none: the session's device on this
-            machine.
+        targets: the machines to compile for, the best first: "x86-64-v4", "sm_90a", ...; none: the session's
+            device on this machine.
         Raises Error with the codes of compiling, or where the file cannot be written.
         """
         self._model.save(self._in_order(inputs, named), list(targets), os.fspath(path))
@@ -124,7 +129,8 @@ class Model:
         return Stats(**self._model.stats())
 
     def ledger(self) -> list[dict[str, Any]]:
-        """The decisions that compiling the last program took: {kind, subject, object, outcome, category, text, score}."""
+        """The decisions of the last program's compilation: {kind, subject, object, outcome, category, text,
+        score}."""
         return json.loads(self._model.ledger())
 
     def _in_order(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:

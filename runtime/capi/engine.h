@@ -40,7 +40,7 @@ class RunnableProgram {
   virtual std::string ledger() const = 0;  ///< as JSON
 };
 
-/// What ferrite_partition_options says.
+/// The contents of ferrite_partition_options.
 struct PartitionRequest {
   uint32_t forward_outputs = 0;
   std::span<const uint8_t> input_kinds;  ///< FERRITE_INPUT_*, by input

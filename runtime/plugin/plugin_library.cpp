@@ -112,8 +112,8 @@ Result<fe_plugin_entry_v0_fn> load(const std::string& file, const std::string& p
 }
 
 /// Opens what a plugin needs and brings along. For a copy in memory the loader does not find it, since
-/// $ORIGIN is the folder of the copy; a library that is open already it finds by its name. What does not open
-/// here is reported when the plugin is loaded.
+/// $ORIGIN is the folder of the copy; it finds a library that is open already by its name. A
+/// library that does not open here is reported when the plugin is loaded.
 void load_needs(const std::string& copy, const std::string& path,
                 std::vector<boost::dll::shared_library>& kept) {
   const auto file = graph::MappedFile::open(copy);

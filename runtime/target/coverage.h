@@ -25,8 +25,8 @@ class Coverage {
   /// measurement stay.
   void exclude(const CapabilityTable& measured);
 
-  /// What the target does not take in the kernel's first `count` statements, and why, for people: "reduce of
-  /// i64 is not declared", "erf of f64 failed when the target was measured". Empty if it takes all.
+  /// The reason why the target does not take the kernel's first `count` statements, for people: "reduce of
+  /// i64 is not declared", "erf of f64 failed when the target was measured". Empty if it takes them.
   std::string missing(const ferrite::loop::Kernel& kernel, size_t count) const;
 
  private:

@@ -11,8 +11,9 @@ namespace ferrite::core::runtime {
 /// The order of dims that a target's convolutions prefer for their inputs and outputs.
 enum class Activations : uint8_t { any, channels_last };
 
-/// What a contraction may share loops with, apart from the maps after it. any: other contractions and
-/// reductions, row by row; apart: nothing; softmax: only a second contraction with a softmax between the two.
+/// The statements with which a contraction may share loops, apart from the maps after it. any: other
+/// contractions and reductions, row by row; apart: nothing; softmax: only a second contraction with a softmax
+/// between the two.
 enum class Products : uint8_t { any, apart, softmax };
 
 /// The numbers of a target; rates are per worker. The initial values are the defaults for a target that

@@ -111,7 +111,7 @@ function(ferrite_add_test name)
     set(directory ${FERRITE_PLUGIN_DIRECTORY})
   endif()
   add_test(NAME ${name} COMMAND ${Ferrite_PROGRAM} ${arg_COMMAND} WORKING_DIRECTORY ${directory})
-  # What the user has measured, cached or set changes no test.
+  # No test depends on measurements, caches or settings of the user.
   set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_OUTPUT}"
     FAIL_REGULAR_EXPRESSION "ferrite: FE-" TIMEOUT 300
     ENVIRONMENT "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache"

@@ -15,7 +15,7 @@ Prints one line a violation; exit status 1 when there is any.
   links            A link to a file of the repository names one that is there, and a heading or a line that it has. Links
                    whose text goes over two lines, pictures and HTML count, too.
   width            No line of a block is longer than 110 columns.
-  length           README.md has at most 150 lines.
+  length           README.md has at most 150 lines, and glossary.md at most 40 words; a row may have several.
   coverage         command-line.md names what --help names, numerics.md the bounds that the tests hold the vector
                    math to.
   names            In the pages that guide through the code, a name of C++ in backquotes occurs in the sources (as a
@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LONGEST_LINE = 110
-LONGEST_README = 150
+LONGEST_README, LONGEST_GLOSSARY = 150, 40
 TIMEOUT_SECONDS, PYTORCH_SECONDS = 50.0, 250.0
 PYTORCH = "build/torch/bin/python"  # the interpreter of the environment with PyTorch
 FENCE = re.compile(r"^(`{3,})\s*(\w*)\s*$")
@@ -273,6 +273,12 @@ def command_line_faults(text: str, ferrite: Path) -> list[str]:
     return faults + [f"no command has the option {option}" for option in sorted(used - known)]
 
 
+def glossary_words(text: str) -> list[str]:
+    """The words of the first column of the page's table."""
+    rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")]
+    return [word for row in rows if row not in ("word", "---") for word in row.split(", ")]
+
+
 def listed(help_text: str, title: str) -> list[str]:
     """The first words of the lines under a title."""
     if title not in help_text:
@@ -351,6 +357,8 @@ def faults_of(page: Path, root: Path, build: Path, show: bool) -> list[tuple[int
         coverage = numerics_faults(text, root)
     elif page.name == "README.md" and text.count("\n") > LONGEST_README:
         coverage = [f"the page has {text.count(chr(10))} lines, more than {LONGEST_README}"]
+    elif page.name == "glossary.md" and len(words := glossary_words(text)) > LONGEST_GLOSSARY:
+        coverage = [f"the page has {len(words)} words, more than {LONGEST_GLOSSARY}"]
     return faults + [(1, fault) for fault in coverage]
 
 

@@ -65,6 +65,20 @@ class Pages(unittest.TestCase):
     def test_width(self):
         self.assertTrue(self.faults("```\n" + "x" * 111 + "\n```\n"))
 
+    def test_lengths(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+
+            def faults(name: str, text: str) -> list[str]:
+                (root / name).write_text(text, encoding="utf-8")
+                return [fault for _, fault in check_docs.faults_of(root / name, root, root / "build", False)]
+
+            self.assertEqual(faults("README.md", "a\n" * 150), [])
+            self.assertIn("151 lines", faults("README.md", "a\n" * 151)[0])
+            head = "| word | meaning |\n| --- | --- |\n| tile, block | parts |\n"
+            self.assertEqual(faults("glossary.md", head + "| word of its own | one |\n" * 38), [])
+            self.assertIn("41 words", faults("glossary.md", head + "| word of its own | one |\n" * 39)[0])
+
     def test_names(self):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)

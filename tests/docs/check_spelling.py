@@ -3,8 +3,8 @@
 """The spelling of the documentation, in British English, by hunspell.
 
 Usage: check_spelling.py [--root DIRECTORY] [--words FILE] [PAGE...]
-Prints one line a violation; exit status 1 when there is any. Without PAGE, all pages of docs/ and sdk/, the
-museum's and README.md are read.
+Prints one line a violation; exit status 1 when there is any. Without PAGE, all pages of docs/, examples/
+and sdk/, the museum's and README.md are read.
 
 Code, addresses of links, comments and tags are left out, and so are words with a digit or an underscore. The
 project's own words are in docs/site/words.txt, one a line: a lower-case word is known in any case, another one
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 DICTIONARY = "en_GB"
-PAGES = ("README.md", "docs/**/*.md", "sdk/**/*.md", "tests/museum/*.md")
+PAGES = ("README.md", "docs/**/*.md", "examples/**/*.md", "sdk/**/*.md", "tests/museum/*.md")
 FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 LEFT_OUT = re.compile(
     r"<!--.*?-->|`[^`]*`|\]\([^)]*\)|\{#[^}]*\}|<[^>]*>|https?://\S+|\S*[\d_/\\@]\S*", re.DOTALL

@@ -5,13 +5,16 @@
 Usage: check_rules.py [--root DIRECTORY]
 Prints one line a violation, `file:line: what and why`, then the lines of each backend; exit status 1 when there is any violation.
 
-  includes   nothing under plugins/, passes/, backends/, sdk/ includes a header of core/, runtime/, driver/ or tools/; these
-             and sdk/ include no header of LLVM and their CMake files do not name it; a backend includes no header of
+  includes   nothing under plugins/, passes/, backends/, sdk/, python/, examples/ includes a header of core/, runtime/, driver/
+             or tools/; these and sdk/ include no header of LLVM and their CMake files do not name it; a backend includes no header of
              another one, but for those that backends share, and none of a plugin
   layers     includes point down: base (core/support), runtime, core, driver, tools; and in the shared emitter: target,
              analysis and ir, nest and gemm, cpu and gpu, provider, where cpu and gpu do not include each other; and no folders
              of these, of backends/, sdk/, plugins/, passes/ and python/ include each other in a circle
-  columns    a line of C, C++, CMake or shell has at most 110 columns, one of Python 160, but for raw strings and tables of C++
+  columns    a line of C, C++, CMake or shell, and of Python under python/, has at most 110 columns, one of other Python 160,
+             but for raw strings and tables of C++
+  prose      no sentence of a comment of the product, or of a docstring, begins with `What` unless it is a question: the noun
+             is named
   size       no folder has more than 25 files of code, and no file more than 600 lines without a reason
   ops        no string literal in core/, runtime/ or driver/ equals the name of an op that plugins/std registers, apart from the keywords
              of the text forms in the files that read and write them, and the names of the scheduler's features
@@ -23,10 +26,12 @@ Prints one line a violation, `file:line: what and why`, then the lines of each b
 """
 
 import argparse
+import io
 import posixpath
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -37,7 +42,7 @@ EXEMPT = ("tests/identify/samples/", "tests/identify/golden.json", "tests/fuzz/c
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 LLVM_HEADER = re.compile(r"^(?:llvm|llvm-c|lld|clang|clang-c|mlir)/")
-CORE_FREE = ("plugins/", "passes/", "backends/", "sdk/")
+CORE_FREE = ("plugins/", "passes/", "backends/", "sdk/", "python/", "examples/")
 COMPILER = ("core/", "runtime/", "driver/", "tools/")
 LLVM_FREE = COMPILER + ("sdk/",)
 
@@ -270,7 +275,7 @@ def most_columns(name: str, text: str) -> int | None:
     """The columns of a line of code; None for other texts."""
     path = Path(name)
     if path.suffix == ".py":
-        return MOST_COLUMNS_OF_PYTHON
+        return MOST_COLUMNS if name.startswith("python/") else MOST_COLUMNS_OF_PYTHON
     is_cmake = path.name == "CMakeLists.txt" or path.name.endswith((".cmake", ".cmake.in"))
     is_shell = re.match(r"#!.*\b(?:ba)?sh$", text.split("\n", 1)[0]) is not None
     return MOST_COLUMNS if path.suffix in CPP_SUFFIXES or is_cmake or is_shell else None
@@ -293,6 +298,54 @@ def column_rule(tree: Tree) -> Iterator[Violation]:
         for number in long:
             if number not in free:
                 yield name, number, f"the line has more than {most} columns: wrap it"
+
+
+PRODUCT = COMPILER + ("sdk/", "passes/", "plugins/", "backends/", "python/")
+# Up to the end of its sentence, or of the paragraph.
+WHAT = re.compile(r"(?<!:)\bWhat\b(?!:)(?:[^.?!:;]|[.:](?!\s|$))*(?P<end>.?)", re.DOTALL)
+HASH_COMMENT = re.compile(r"(?<!\S)#.*")
+
+
+def comments_of(name: str, text: str) -> Iterator[tuple[int, str]]:
+    """The comments of a file, and docstrings, each with its line; lines of `//` that follow each other are one."""
+    path = Path(name)
+    if path.suffix in CPP_SUFFIXES:
+        spans = [match.span() for match in CPP_TOKEN.finditer(text) if match[0].startswith(("//", "/*"))]
+    elif path.suffix == ".py":
+        spans = python_prose(text)
+    elif path.name == "CMakeLists.txt" or path.name.endswith((".cmake", ".cmake.in")):
+        spans = [match.span() for match in HASH_COMMENT.finditer(text)]
+    else:
+        return
+    begun: int | None = None
+    for k, (begin, end) in enumerate(spans):
+        begun = begin if begun is None else begun
+        follows = k + 1 < len(spans) and not text[end : spans[k + 1][0]].strip(" \n") and "\n\n" not in text[end : spans[k + 1][0]]
+        if not follows:
+            yield line_of(text, begun), re.sub(r"(?m)^\s*(?://[/!]?<?|#)", "", text[begun:end])
+            begun = None
+
+
+def python_prose(text: str) -> list[tuple[int, int]]:
+    """The comments of a Python file, and the strings that are statements."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    spans: list[tuple[int, int]] = []
+    fresh = True  # whether a statement begins here
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and fresh):
+            begin, end = (starts[line - 1] + column for line, column in (token.start, token.end))
+            spans.append((begin, end))
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            fresh = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
+    return spans
+
+
+def prose_rule(tree: Tree) -> Iterator[Violation]:
+    for name, text in tree.under(PRODUCT):
+        for line, comment in comments_of(name, text):
+            for match in WHAT.finditer(comment):
+                if match["end"] != "?":
+                    yield name, line + comment.count("\n", 0, match.start()), "a sentence begins with 'What': name the noun"
 
 
 MOST_FILES, MOST_LINES = 25, 600
@@ -428,7 +481,8 @@ def text_rules(tree: Tree) -> Iterator[Violation]:
                     yield name, number, f"'{host}' is not among the public hosts that the text may refer to"
 
 
-RULES = (include_rules, layer_rule, outer_layer_rule, link_rule, column_rule, size_rule, backend_include_rule, op_name_rule, vendor_rule, line_rule, text_rules)
+RULES = (include_rules, layer_rule, outer_layer_rule, link_rule, column_rule, prose_rule, size_rule, backend_include_rule,
+         op_name_rule, vendor_rule, line_rule, text_rules)  # fmt: skip
 
 
 def violations(tree: Tree) -> list[Violation]:

@@ -46,9 +46,10 @@ class CheckRules(unittest.TestCase):
     def test_core_headers_stay_in_core(self):
         header = {"core/ir/graph/graph.h": LICENCE + "#pragma once\n"}
         for include in ("core/ir/graph/graph.h", "../core/ir/graph/graph.h", "ir/graph/graph.h"):
-            with self.subTest(include):
-                text = LICENCE + f'#include "{include}"\n'
-                self.expect_one(header | {"passes/fold.cpp": text}, "passes/fold.cpp:2", "a header of the compiler")
+            for room in ("passes", "python/bridge", "examples/embed"):
+                with self.subTest(f"{include} in {room}"):
+                    text = LICENCE + f'#include "{include}"\n'
+                    self.expect_one(header | {f"{room}/fold.cpp": text}, f"{room}/fold.cpp:2", "a header of the compiler")
 
     def test_includes_point_down(self):
         headers = {f"{room}/a.h": LICENCE + "#pragma once\n" for room in ("core/support", "runtime", "core/ir", "driver", "tools")}
@@ -130,6 +131,32 @@ class CheckRules(unittest.TestCase):
         table = f"{LICENCE}// clang-format off: a table\n{long}\n// clang-format on\n"
         self.assertEqual(self.messages({"core/a.cpp": raw, "core/b.cpp": table}), [])
         self.expect_one({"core/a.cpp": raw + long + "\n"}, "core/a.cpp:4", "more than 110 columns")
+
+    def test_lines_of_the_python_package_have_fewer_columns(self):
+        hash_licence = "# " + LICENCE[3:]
+        self.expect_one({"python/ferrite/a.py": f"{hash_licence}# {'x' * 109}\n"}, "python/ferrite/a.py:2", "more than 110 columns")
+        self.assertEqual(self.messages({"python/ferrite/a.py": f"{hash_licence}# {'x' * 108}\n"}), [])
+
+    def test_comments_name_the_noun(self):
+        hash_licence = "# " + LICENCE[3:]
+        for name, text, line in (
+            ("core/a.cpp", LICENCE + "int a;\n/// What the page is made from.\n", 3),
+            ("sdk/a.h", LICENCE + "#pragma once\n// The first line.\n// A second sentence. What follows\n// it.\n", 4),
+            ("tools/a.c", LICENCE + "int a; /* What\n it is */\n", 2),
+            ("runtime/a.h", LICENCE + "#pragma once\nint a;  ///< What it has\n", 3),
+            ("plugins/CMakeLists.txt", hash_licence + "# What is built.\n", 2),
+            ("python/a.py", hash_licence + 'def a():\n    \"\"\"Made.\n\n    What it is.\n    \"\"\"\n', 5),
+            ("python/a.py", hash_licence + "a = 1  # What it has\n", 2),
+        ):
+            with self.subTest(text):
+                self.expect_one({name: text}, f"{name}:{line}", "name the noun")
+        for name, text in (
+            ("core/a.cpp", LICENCE + '// What is it? It says what holds, as Seen::What::size.\nauto a = "What is wrong.";\n'),
+            ("python/a.py", hash_licence + 'a = "What is wrong."\nprint(\n    "What else.",\n)\n# Whatever it is.\n'),
+            ("tests/a.cpp", LICENCE + "// What is tested.\n"),
+        ):
+            with self.subTest(text):
+                self.assertEqual(self.messages({name: text}), [])
 
     def test_folders_and_files_are_small(self):
         self.expect_one({f"core/a{k}.cpp": LICENCE for k in range(check_rules.MOST_FILES + 1)}, "core:1", "files of code")

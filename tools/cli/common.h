@@ -24,6 +24,9 @@ using core::Error;
 using core::error;
 using core::Result;
 
+/// The help of a model's argument: the files that the importers of the default pipeline, and the core, read.
+inline constexpr char model_help[] = "The model's file (.onnx, .aten, .pt2, .fe, .fepkg)";
+
 // Exit statuses besides 0.
 inline constexpr int exit_wrong = 1;  ///< a result is wrong, a test failed
 inline constexpr int exit_usage = 2;

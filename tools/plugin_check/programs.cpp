@@ -90,8 +90,8 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
     auto compiled = compile(graph::Graph(graph), subject.registry(), options, ledger);
     if (!compiled && compiled.error().status == FE_EUNSUPPORTED) continue;
     if (!compiled) {
-      // What only constants determine is computed when a program is loaded. A sampled graph may have no
-      // results, as with an index that is out of range; the interpreter then refuses it, too.
+      // Values that depend on constants alone are computed when a program is loaded. A sampled graph may have
+      // no results, as with an index that is out of range; the interpreter then refuses it, too.
       const auto reference = before->run(before->random_inputs(validate::Contents::positive, seed));
       if (!reference) {
         skipped.failed(reference.error());

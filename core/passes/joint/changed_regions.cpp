@@ -141,7 +141,7 @@ class Comparison {
         if (is_inside(producer) && !boundary.contains(operand)) join(key_of(producer), key_of(id));
       }
     }
-    // What a removed node computed only for removed nodes goes with them.
+    // A value that a removed node computed only for removed nodes goes with them.
     for (NodeId id = before_.first(); id; id = before_.next(id))
       for (const auto operand : before_.node(id).operands) {
         const auto origin = origin_of(operand);

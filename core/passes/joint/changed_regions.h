@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What passes have changed in a graph, in terms of the model that the graph was made from.
+// The changes that passes made in a graph, in terms of the model that the graph was imported from.
+//
+// It serves the phase pre_grad. There the caller, such as the backend of torch.compile, still has to
+// differentiate the model: it takes the changes over into its own form of the model, which then becomes the
+// joint graph that the other files of this folder divide.
 #pragma once
 
 #include <string>

@@ -36,8 +36,8 @@ class Chooser {
     const double range = static_cast<double>(least_recomputation.bytes - most_recomputation.bytes);
     const auto most_bytes =
         most_recomputation.bytes + static_cast<int64_t>(range * std::max(0.0, options_.memory_budget));
-    // Each node that may be computed again relaxes the cut, so its bytes fall with their number, and a
-    // smaller budget never saves more.
+    // By bisection, the fewest nodes whose recomputation reaches the budget. Each node that may be computed
+    // again relaxes the cut, so its bytes fall with their number, and a smaller budget never saves more.
     size_t few = 0, enough = expensive_.size();
     while (few < enough) {
       const size_t middle = few + (enough - few) / 2;
@@ -66,6 +66,8 @@ class Chooser {
       auto& outputs = forward_outputs.size() < joint_.forward_outputs() ? forward_outputs : backward_outputs;
       outputs.push_back(output.value);
     }
+    // A node may be needed by one part, by the other or by both; only those that the forward part computes in
+    // any case have results to keep.
     const auto in_forward = nodes_before(joint_, forward_outputs, {});
     const auto for_backward = nodes_before(joint_, backward_outputs, {});
     const auto need = [&](ValueId value) {
@@ -149,25 +151,33 @@ class Chooser {
 
   /// The cut in which the first `again` of the expensive nodes may be computed again.
   SavedValues cut(size_t again) const {
-    // Fewer tensors decide between cuts of equal bytes.
+    // Fewer tensors decide between cuts of equal bytes: each tensor adds 1 to capacities that count a byte as
+    // 4096, so that only more tensors than that could outweigh a byte.
     constexpr int64_t most_tensors = 4096;
+    // A capacity of a value has to stay well below `infinite`, or its edge would count as one that is never
+    // cut. This limit, 2^48 bytes, is more than any memory has; larger values are never saved.
+    constexpr int64_t most_bytes = MinCut::infinite / most_tensors / 2;
+    // Each value is an edge from its `in` to its `out`: where the cut takes this edge, the value is saved.
     MinCut network(2 + 2 * candidates_.size());
     const auto in = [](size_t k) { return 2 + 2 * k; };
     const auto out = [](size_t k) { return 3 + 2 * k; };
     for (size_t k = 0; k < candidates_.size(); ++k) {
       const auto& candidate = candidates_[k];
-      const bool fits = candidate.bytes < MinCut::infinite / most_tensors / 2;
+      const bool fits = candidate.bytes < most_bytes;
       network.add_edge(in(k), out(k),
                        candidate.is_savable && fits ? candidate.bytes * most_tensors + 1 : MinCut::infinite);
       const bool is_expensive = candidate.rank != SIZE_MAX && candidate.rank >= again;
+      // Never computed again: it is saved, or values that follow from it are.
       if (candidate.is_kept || is_expensive) network.add_edge(MinCut::source, in(k), MinCut::infinite);
       if (needed_.contains(candidate.value)) network.add_edge(out(k), MinCut::sink, MinCut::infinite);
       if (!candidate.node) continue;
+      // To compute the value again, the backward part needs all of its operands.
       for (const auto operand : joint_.node(candidate.node).operands)
         if (const auto found = index_.find(operand); operand && found != index_.end())
           network.add_edge(out(found->second), in(k), MinCut::infinite);
     }
     const auto near_sink = network.sink_side();
+    // The saved values are those whose edge crosses from the source's side to the sink's.
     SavedValues saved;
     for (size_t k = 0; k < candidates_.size(); ++k)
       if (near_sink[out(k)] && !near_sink[in(k)]) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Chooses the values of a joint graph that its forward part keeps for its backward part.
 //
-// The choice is a minimum cut, as in "Training Deep Nets with Sublinear Memory Cost" (Chen et al.) and in
-// PyTorch's partitioner: each value can be kept, which costs its bytes, or be computed again from others. Of
-// the cuts of fewest bytes it takes the one that computes least again. What fusion computes within the
-// kernels that read it is free to compute again; matrix products, convolutions, reductions and scatters are
-// not, unless the memory budget asks for it.
+// The choice is a minimum cut, as in PyTorch's partitioner (min_cut_rematerialization_partition): each value
+// can be kept, which costs its bytes, or be computed again from others. Dinic's algorithm finds the cut. Of
+// the cuts of fewest bytes it takes the one that computes least again. Values that
+// fusion computes within the kernels that read them are free to compute again. Results of matrix products,
+// convolutions, reductions and scatters are not, and are kept unless the memory budget asks for less.
 #pragma once
 
 #include <cstdint>

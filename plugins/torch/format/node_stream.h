@@ -7,7 +7,7 @@
 //               [{"v": 0}, 1.5], {"alpha": 2}, [["float32", [2, 3]]]], ...],
 //    "outputs": [["y", 7], ...]}
 //
-// What becomes of the memory of an input may follow its shape: {"mutated_by": number of the value that it
+// The use of an input's memory may follow its shape: {"mutated_by": number of the value that it
 // holds after the run} of the same type, {"donated": true} if the program may overwrite it, or both.
 //
 // A node is a list of its overload, name, place in the model's source, arguments, keyword arguments and the

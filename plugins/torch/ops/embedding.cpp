@@ -84,7 +84,7 @@ void embedding_bag(Context& c) {
     y = binary(c, "div", y, along(c, cast_to(c, binary(c, "maximum", sizes, 1), wide), 0, 2));
   if (is_max) y = select(c, filled, y, number_like(c, y, 0));
   c.give(0, cast_to(c, y, result.dtype));
-  // What the gradient needs. PyTorch leaves some of them empty.
+  // These results are for the gradient. PyTorch leaves some of them empty.
   if (c.wants(1)) c.give(1, c.result(1).dims == Dims{0} ? full(c, c.result(1), 0) : bag);
   if (c.wants(2)) c.give(2, mode == Bag::sum ? full(c, c.result(2), 0) : sizes);
   if (!c.wants(3)) return;

@@ -2,9 +2,12 @@
 """Ferrite as a backend of torch.compile.
 
     model = torch.compile(model, backend="ferrite")
-    model = torch.compile(model, backend="ferrite", options={"manifest": "pipeline.toml", "fallback": "error"})
+    model = torch.compile(
+        model, backend="ferrite", options={"manifest": "pipeline.toml", "fallback": "error"}
+    )
 
-Forward and backward pass are compiled; what Ferrite cannot do runs in PyTorch. The options are those of `Options`.
+Forward and backward pass are compiled; what Ferrite cannot do runs in PyTorch. The options are those of
+`Options`.
 """
 
 from ferrite.torch._backend import backend

@@ -23,14 +23,16 @@ aten = torch.ops.aten
 
 @functools.cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Core ATen's table, without operators that stay whole, so that rules written for ONNX models match them here."""
+    """Core ATen's table, without operators that stay whole, so that rules written for ONNX models match them
+    here."""
     table = dict(torch._decomp.core_aten_decompositions().items())
-    # PyTorch's own decomposition of the first computes no logsumexp, and gradients are then wrong; that of select_scatter
-    # forgets the strides, and that of the batch norm's gradient takes statistics that are rounded to the input's dtype.
+    # PyTorch's own decomposition of the first computes no logsumexp, and gradients are then wrong; that of
+    # select_scatter forgets the strides, and that of the batch norm's gradient takes statistics that are
+    # rounded to the input's dtype.
     whole = [aten._scaled_dot_product_flash_attention_for_cpu.default]
-    for name in ("silu", "silu_backward", "gelu_backward", "hardswish", "mish", "softplus", "hardsigmoid", "leaky_relu",
-                 "elu", "addcmul", "addcdiv", "native_layer_norm_backward", "native_group_norm_backward",
-                 "native_batch_norm_backward", "select_scatter"):
+    for name in ("silu", "silu_backward", "gelu_backward", "hardswish", "mish", "softplus", "hardsigmoid",
+                 "leaky_relu", "elu", "addcmul", "addcdiv", "native_layer_norm_backward",
+                 "native_group_norm_backward", "native_batch_norm_backward", "select_scatter"):  # fmt: skip
         packet = getattr(aten, name)
         whole += [getattr(packet, overload) for overload in packet.overloads() if overload == "default"]
     for overload in whole:
@@ -46,7 +48,12 @@ class CompileError(Error, ShortenTraceback):
         self.code, self.text, self.where, self.status = error.code, error.text, error.where, error.status
 
 
-def backend(module: fx.GraphModule, example_inputs: list[Any], options: Mapping[str, Any] | None = None, mode: str | None = None) -> Callable[..., Any]:
+def backend(
+    module: fx.GraphModule,
+    example_inputs: list[Any],
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
     """Compiles a graph of torch.compile. `options`: see `Options`. Raises Error."""
 
     def compiler(kind: str) -> Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]:
@@ -63,7 +70,8 @@ def backend(module: fx.GraphModule, example_inputs: list[Any], options: Mapping[
                 inference_compiler=compiler("inference"),
                 decompositions=decompositions(),
                 partition_fn=partitioner(chosen),
-                keep_inference_input_mutations=True,  # of all graphs: programs write inputs that the model changes in place
+                # Of all graphs: programs write inputs that the model changes in place.
+                keep_inference_input_mutations=True,
             )(module, example_inputs)
     except Error as error:
         raise CompileError(error) from error

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random nodes of a joint graph: PyTorch makes the numbers before the forward part, whose inputs they then are.
+"""Random nodes of a joint graph: PyTorch makes the numbers before the forward part, whose inputs they become.
 
-A random node usually reads a tensor for its shape only. Such a node is given an uninitialised tensor of the same shape and
-strides instead, and depends on nothing that Ferrite computes. PyTorch's generator gives the same numbers either way.
+A random node usually reads a tensor for its shape only. Such a node is given an uninitialised tensor of the
+same shape and strides instead, and depends on nothing that Ferrite computes. PyTorch's generator gives the
+same numbers either way.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _of_shape = {
 
 
 def is_random(node: fx.Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
 
 
 def detach_random(graph: fx.Graph) -> None:
@@ -42,7 +44,8 @@ def detach_random(graph: fx.Graph) -> None:
 def _added(graph: fx.Graph, target: Any, args: tuple[Any, ...], **kwargs: Any) -> fx.Node:
     node = graph.call_function(target, args, kwargs)
     values, named = fx.map_arg((args, kwargs), lambda used: used.meta["val"])
-    fake = next((value.fake_mode for value in values if isinstance(value, torch._subclasses.FakeTensor)), None)
+    fakes = (value for value in values if isinstance(value, torch._subclasses.FakeTensor))
+    fake = next((value.fake_mode for value in fakes), None)
     if fake is None:
         fake = torch._guards.detect_fake_mode([other.meta.get("val") for other in graph.nodes])
     with fake:
@@ -52,7 +55,10 @@ def _added(graph: fx.Graph, target: Any, args: tuple[Any, ...], **kwargs: Any) -
 
 def _uninitialised(graph: fx.Graph, like: fx.Node) -> fx.Node:
     tensor = like.meta["val"]
-    return _added(graph, aten.empty_strided.default, (list(tensor.shape), list(tensor.stride())), dtype=tensor.dtype, device=tensor.device)
+    dims, strides = list(tensor.shape), list(tensor.stride())
+    return _added(
+        graph, aten.empty_strided.default, (dims, strides), dtype=tensor.dtype, device=tensor.device
+    )
 
 
 def _keep_as_bool(graph: fx.Graph, node: fx.Node) -> None:

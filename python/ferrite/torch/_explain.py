@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What became of a model: which nodes were compiled, which run in PyTorch and why."""
+"""The account of a model: which nodes were compiled, which run in PyTorch and why."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ from ferrite.torch._backend import backend
 
 @dataclasses.dataclass
 class Explanation:
-    """What `explain` found.
+    """The findings of `explain`.
 
-    graphs: for each graph its kind, number of nodes, programs with their stats, the nodes that run in PyTorch since
-        Ferrite cannot compile them ("unsupported") or since PyTorch is to run them ("left"), the bytes
+    graphs: for each graph its kind, number of nodes, programs with their stats, the nodes that run in PyTorch
+        since Ferrite cannot compile them ("unsupported") or since PyTorch is to run them ("left"), the bytes
         that a joint graph keeps for its backward pass, and a note.
-    streams: for each graph the node streams of its programs, of a joint graph one; the program `ferrite` reads them as files, see save().
+    streams: for each graph the node streams of its programs, of a joint graph one; the program `ferrite`
+        reads them as files, see save().
     """
 
     graphs: list[dict[str, Any]]
     streams: list[list[bytes]]
 
     def save(self, folder: str | os.PathLike[str]) -> list[pathlib.Path]:
-        """Writes each program's graph into the folder, as graph-0-0.aten (number of graph and of program), and returns
-        the files. `ferrite explain FILE`, `ferrite report FILE` and the other commands take them."""
+        """Writes each program's graph into the folder, as graph-0-0.aten (number of graph and of program),
+        and returns the files. `ferrite explain FILE`, `ferrite report FILE` and the other commands take
+        them."""
         files = []
         for graph, streams in enumerate(self.streams):
             for number, stream in enumerate(streams):
@@ -52,13 +54,16 @@ class Explanation:
                 lines.append(f"  kept for the backward pass: {graph['saved_bytes']} bytes")
             if graph["note"]:
                 lines.append(f"  {graph['note']}")
-            counts = Counter((overload, reason) for _, overload, reason in [*graph["left"], *graph["unsupported"]])
+            outside = [*graph["left"], *graph["unsupported"]]
+            counts = Counter((overload, reason) for _, overload, reason in outside)
             for (overload, reason), count in counts.most_common():
                 lines.append(f"  in PyTorch: {overload}{f' ({count} nodes)' if count > 1 else ''}: {reason}")
         return "\n".join(lines)
 
 
-def explain(model: Callable[..., Any], *args: Any, options: dict[str, Any] | None = None, **kwargs: Any) -> Explanation:
+def explain(
+    model: Callable[..., Any], *args: Any, options: dict[str, Any] | None = None, **kwargs: Any
+) -> Explanation:
     """Compiles the model anew and runs it once on these arguments; tells what became of each graph."""
     reports: list[_compile.Report] = []
     _compile.listeners.append(reports.append)

@@ -26,20 +26,23 @@ def export(
 ) -> None:
     """Compiles a model for inference on inputs of these shapes and writes a package.
 
-    The package holds weights and machine code. `ferrite.Package(path)` opens it, as do `ferrite run` and C or C++
-    programs; none of them needs PyTorch.
+    The package holds weights and machine code. `ferrite.Package(path)` opens it, as do `ferrite run` and C or
+    C++ programs; none of them needs PyTorch.
 
-    args, kwargs: example inputs; tensors among them become the package's inputs, in the order of torch.export.
+    args, kwargs: example inputs; tensors among them become the package's inputs, in the order of
+        torch.export.
     path: the file to write (.fepkg).
-    targets: what to compile for, the best first: "x86-64-v4", "sm_90a", ...; none: this machine.
-    options: as for torch.compile(backend="ferrite"); nothing falls back to PyTorch here, whatever `fallback` says.
-    Raises ferrite.Error where the model has operators that Ferrite cannot compile (FE-I50), and what torch.export
-    raises where it cannot trace the model.
+    targets: the machines to compile for, the best first: "x86-64-v4", "sm_90a", ...; none: this machine.
+    options: as for torch.compile(backend="ferrite"); nothing falls back to PyTorch here, whatever `fallback`
+        says.
+    Raises ferrite.Error where the model has operators that Ferrite cannot compile (FE-I50), and the errors of
+    torch.export where it cannot trace the model.
     """
     program = torch.export.export(model, tuple(args), dict(kwargs or {}))
     session = session_for(Options.of(options), device_type_of(program.state_dict.values()))
     with tempfile.TemporaryDirectory() as folder:
         archive = pathlib.Path(folder) / "model.pt2"
         torch.export.save(program, archive)
-        tensors = [one for one in torch.utils._pytree.tree_leaves((args, kwargs or {})) if isinstance(one, torch.Tensor)]
+        leaves = torch.utils._pytree.tree_leaves((args, kwargs or {}))
+        tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
         session.load(archive).save(path, *tensors, targets=targets)

@@ -22,19 +22,19 @@ _fallbacks = ("warn", "error", "silent")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What `torch.compile(model, backend="ferrite", options={...})` takes.
+    """The options of `torch.compile(model, backend="ferrite", options={...})`.
 
     manifest: a pipeline manifest (TOML), which names plugins, passes and their settings.
     plugins: more libraries, descriptors or folders of plugins.
     device: the device of Ferrite on which programs run; None: that of the tensors ("cpu", "cuda").
-    fallback: what happens to nodes that Ferrite cannot compile: they run in PyTorch, "warn" (once, the default) or
-        "silent"; "error" raises ferrite.Error instead.
-    fallback_random: random numbers are drawn in PyTorch, so that they are those of eager mode; otherwise they are pure
-        functions of seeds that PyTorch's generator gives, and fuse like other operations.
+    fallback: what happens to nodes that Ferrite cannot compile: they run in PyTorch, "warn" (once, the
+        default) or "silent"; "error" raises ferrite.Error instead.
+    fallback_random: random numbers are drawn in PyTorch, so that they are those of eager mode; otherwise they
+        are pure functions of seeds that PyTorch's generator gives, and fuse like other operations.
     threads: workers of programs on the CPU; 0: as many as torch.get_num_threads().
     profile: the manifest's profile.
-    activation_memory_budget: how much the forward pass keeps for the backward pass, from 0, as little as possible, to 1,
-        all that is expensive to compute again. A smaller budget never keeps more bytes.
+    activation_memory_budget: how much the forward pass keeps for the backward pass, from 0, as little as
+        possible, to 1, all that is expensive to compute again. A smaller budget never keeps more bytes.
     """
 
     manifest: str | None = None
@@ -69,17 +69,20 @@ class Options:
         if options.fallback not in _fallbacks:
             close = difflib.get_close_matches(str(options.fallback), _fallbacks, n=1)
             hint = f"did you mean '{close[0]}'?" if close else "it may be 'warn', 'error' or 'silent'"
-            raise Error("FE-Y01", f"option 'fallback' is '{options.fallback}'; {hint}", "torch.compile(options=...)")
+            raise _wrong(f"option 'fallback' is '{options.fallback}'; {hint}")
         if not isinstance(options.fallback_random, bool):
-            raise Error(
-                "FE-Y01", f"option 'fallback_random' is {options.fallback_random!r}; it may be True or False", "torch.compile(options=...)"
-            )
+            raise _wrong(f"option 'fallback_random' is {options.fallback_random!r}; it may be True or False")
         if isinstance(options.threads, bool) or not isinstance(options.threads, int) or options.threads < 0:
-            raise Error("FE-Y01", f"option 'threads' is {options.threads!r}; give a number from 0 on", "torch.compile(options=...)")
+            raise _wrong(f"option 'threads' is {options.threads!r}; give a number from 0 on")
         budget = options.activation_memory_budget
         if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 <= budget <= 1:
-            raise Error("FE-Y01", f"option 'activation_memory_budget' is {budget!r}; give a number from 0 to 1", "torch.compile(options=...)")
+            raise _wrong(f"option 'activation_memory_budget' is {budget!r}; give a number from 0 to 1")
         return options
+
+
+def _wrong(text: str) -> Error:
+    return Error("FE-Y01", text, "torch.compile(options=...)")
+
 
 
 _sessions: dict[tuple[Any, ...], Session] = {}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Divides a graph into segments that Ferrite compiles and nodes that run in PyTorch. Linear in the graph's size."""
+"""Divides a graph into segments that Ferrite compiles and nodes that run in PyTorch. Linear in the graph's
+size."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Part:
 
 
 def _is_ordered(node: fx.Node) -> bool:
-    """Whether a node runs in the order of the model among its kind: it draws random numbers, or has an effect."""
+    """Whether a node runs in the order of the model among its kind: it draws random numbers, or has an
+    effect."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
     return torch.Tag.nondeterministic_seeded in node.target.tags or not node.target._schema.returns
@@ -29,8 +31,8 @@ def _is_ordered(node: fx.Node) -> bool:
 def partition(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> list[Part]:
     """The parts in an order in which each finds its inputs computed.
 
-    The level of a node is the number of changes between PyTorch and Ferrite on the longest way to it. All compiled
-    nodes of a level are one segment.
+    The level of a node is the number of changes between PyTorch and Ferrite on the longest way to it. All
+    compiled nodes of a level are one segment.
     """
     level: dict[fx.Node, int] = {}
     segments: dict[int, list[fx.Node]] = {}

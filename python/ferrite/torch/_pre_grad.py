@@ -23,14 +23,21 @@ from ferrite.torch._stream import Sizes, is_tensor, why_not, write_segment
 aten = torch.ops.aten
 
 # They change statistics, which their schemas do not say.
-_changing = {aten.batch_norm.default, aten.instance_norm.default, aten.cudnn_batch_norm.default, aten.native_batch_norm.default}
+_changing = {
+    aten.batch_norm.default,
+    aten.instance_norm.default,
+    aten.cudnn_batch_norm.default,
+    aten.native_batch_norm.default,
+}
 
 
 def with_pre_grad_passes(module: fx.GraphModule, inputs: Sequence[Any], options: Options) -> fx.GraphModule:
-    """The module after the pipeline's passes at pre_grad: each region that they changed is one operator, of which Ferrite
-    compiles what they left. A graph that is not differentiated is returned as it is: these passes run when it is compiled."""
+    """The module after the pipeline's passes at pre_grad: each region that they changed is one operator, for
+    which Ferrite compiles the ops that the passes left. A graph that is not differentiated is returned as it
+    is: these passes run when it is compiled."""
     tensors = [*inputs, *module.parameters()]
-    if not torch.is_grad_enabled() or not any(isinstance(one, torch.Tensor) and one.requires_grad for one in tensors):
+    differentiated = any(isinstance(one, torch.Tensor) and one.requires_grad for one in tensors)
+    if not torch.is_grad_enabled() or not differentiated:
         return module
     if not has_pre_grad_passes(options, tensors):
         return module
@@ -47,7 +54,9 @@ def with_pre_grad_passes(module: fx.GraphModule, inputs: Sequence[Any], options:
             traced.graph.eliminate_dead_code()
             traced.recompile()
             module = traced
-            report.note = "; ".join(f"{', '.join(one['passes'])} replaced {', '.join(one['nodes'])}" for one in changes)
+            report.note = "; ".join(
+                f"{', '.join(one['passes'])} replaced {', '.join(one['nodes'])}" for one in changes
+            )
     for listener in listeners:
         listener(report)
     return module
@@ -83,8 +92,10 @@ def _traced(module: fx.GraphModule, inputs: Sequence[Any]) -> fx.GraphModule:
 
     mode = detect_fake_mode(inputs)
     with mode:
-        traced = make_fx(run, pre_dispatch=True)(*(mode.from_tensor(one, static_shapes=True) for one in inputs))
-    for known, node in zip(module.graph.find_nodes(op="placeholder"), traced.graph.find_nodes(op="placeholder"), strict=True):
+        fakes = [mode.from_tensor(one, static_shapes=True) for one in inputs]
+        traced = make_fx(run, pre_dispatch=True)(*fakes)
+    places = (graph.find_nodes(op="placeholder") for graph in (module.graph, traced.graph))
+    for known, node in zip(*places, strict=True):
         node.meta = {**known.meta, **node.meta}
     traced.meta = dict(module.meta)
     return traced
@@ -96,8 +107,9 @@ def _intervals(graph: fx.Graph) -> list[list[fx.Node]]:
     for node in graph.nodes:
         if node.op != "call_function":
             continue
-        known = isinstance(node.target, torch._ops.OpOverload)
-        if node.target in _changing or (node.target is not operator.getitem and (not known or node.target._schema.is_mutable)):
+        is_overload = isinstance(node.target, torch._ops.OpOverload)
+        is_opaque = not is_overload or node.target._schema.is_mutable
+        if node.target in _changing or (is_opaque and node.target is not operator.getitem):
             intervals.append([])
         elif not why_not(node) and not is_random(node):
             intervals[-1].append(node)
@@ -105,9 +117,14 @@ def _intervals(graph: fx.Graph) -> list[list[fx.Node]]:
 
 
 def _changes(session: Any, nodes: Sequence[fx.Node]) -> list[dict[str, Any]]:
-    """What the passes make of these nodes, as changed_regions() tells it."""
+    """The changes that the passes make in these nodes, as changed_regions() gives them."""
     unsupported = survey(session, nodes, Sizes({}))
-    nodes = [node for node in nodes if node not in unsupported and not (node.target is operator.getitem and node.args[0] in unsupported)]
+    nodes = [
+        node
+        for node in nodes
+        if node not in unsupported
+        and not (node.target is operator.getitem and node.args[0] in unsupported)
+    ]
     if not nodes:
         return []
     named = [node for node in nodes if is_tensor(node)]
@@ -126,14 +143,16 @@ def _replace(module: fx.GraphModule, change: dict[str, Any]) -> None:
     replaced |= {user for node in replaced for user in node.users if user.target is operator.getitem}
     order = {node: k for k, node in enumerate(graph.nodes)}
     results = [by_name[name] for name, _ in change["outputs"]]
-    inputs = list(dict.fromkeys(_inputs_of(sorted(replaced, key=order.__getitem__), [by_name[name] for name in change["inputs"]])))
+    taken = [by_name[name] for name in change["inputs"]]
+    inputs = list(dict.fromkeys(_inputs_of(sorted(replaced, key=order.__getitem__), taken)))
     users = {user for node in results for user in node.users if user not in replaced}
     last = max(inputs, key=order.__getitem__)
     if users and order[last] >= min(order[user] for user in users):
         raise Error(
             "FE-G59",
-            f"pass '{', '.join(change['passes'])}' makes one region of {', '.join(change['nodes'])}, and a node between them needs "
-            "a result of it that others of them do not follow; run the pass at joint_pre or later",
+            f"pass '{', '.join(change['passes'])}' makes one region of {', '.join(change['nodes'])}, and a "
+            "node between them needs a result of it that others of them do not follow; run the pass at "
+            "joint_pre or later",
             results[0].name,
             1,
         )
@@ -147,7 +166,8 @@ def _replace(module: fx.GraphModule, change: dict[str, Any]) -> None:
         region = Region(change, [node.name for node in inputs], fx.GraphModule(module, original), examples)
     with graph.inserting_after(last):
         call = graph.call_function(torch.ops.ferrite.region.default, (region.key, inputs))
-    call.meta = {key: value for key, value in results[-1].meta.items() if key in ("stack_trace", "nn_module_stack", "custom")}
+    kept = ("stack_trace", "nn_module_stack", "custom")
+    call.meta = {key: value for key, value in results[-1].meta.items() if key in kept}
     call.meta["val"] = [node.meta["val"] for node in results]
     for k, node in reversed(list(enumerate(results))):
         with graph.inserting_after(call):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random numbers of compiled graphs: pure functions of seeds, so that they fuse and can be computed again.
 
-PyTorch's generator is a state: each draw changes it, so a node that draws cannot be fused, and its result must be kept
-for the backward pass. Here one node of a graph draws a seed for each random node, from PyTorch's generator of the
-device; everything else is Philox4x32-10 of a seed (ops random_uniform, random_normal and random_bits of ferrite.std).
-torch.manual_seed therefore makes results reproducible, but they are not the numbers of eager mode.
+PyTorch's generator is a state: each draw changes it, so a node that draws cannot be fused, and its result
+must be kept for the backward pass. Here one node of a graph draws a seed for each random node, from PyTorch's
+generator of the device; everything else is Philox4x32-10 of a seed (ops random_uniform, random_normal and
+random_bits of ferrite.std). torch.manual_seed therefore makes results reproducible, but they are not the
+numbers of eager mode.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from ferrite.torch._options import Options, session_for
 aten = torch.ops.aten
 
 _library = torch.library.Library("ferrite", "FRAGMENT")
-_library.define("random_seeds(int count, *, Device device) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,))
-# A seed is two integers, i64[2].
-_library.define("random_uniform(Tensor seed, SymInt[] size) -> Tensor")  # f32 of [0, 1), of 24 bits
-_library.define("random_normal(Tensor seed, SymInt[] size) -> Tensor")  # f32 of the standard normal distribution
-_library.define("random_integers(Tensor seed, int low, int high, SymInt[] size) -> Tensor")  # i64 of [low, high)
+_library.define(
+    "random_seeds(int count, *, Device device) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,)
+)
+# A seed is two integers, i64[2]. Uniform numbers are f32 of [0, 1), of 24 bits; normal ones are f32 of the
+# standard normal distribution; integers are i64 of [low, high).
+_library.define("random_uniform(Tensor seed, SymInt[] size) -> Tensor")
+_library.define("random_normal(Tensor seed, SymInt[] size) -> Tensor")
+_library.define("random_integers(Tensor seed, int low, int high, SymInt[] size) -> Tensor")
 
 seeds_op = torch.ops.ferrite.random_seeds.default
 _uniform = torch.ops.ferrite.random_uniform.default
@@ -48,7 +52,16 @@ def _numbers(target: Any, dtype: torch.dtype) -> Callable[..., torch.Tensor]:
         stream = {
             "aten": 1,
             "inputs": [["seed", "int64", [2]]],
-            "nodes": [[str(target), "numbers", "", [{"v": 0}, *others, size], {}, [[str(dtype).removeprefix("torch."), size]]]],
+            "nodes": [
+                [
+                    str(target),
+                    "numbers",
+                    "",
+                    [{"v": 0}, *others, size],
+                    {},
+                    [[str(dtype).removeprefix("torch."), size]],
+                ]
+            ],
             "outputs": [["numbers", 1]],
         }
         model = session_for(Options(), "cpu").load("random.aten", json.dumps(stream).encode())
@@ -63,7 +76,11 @@ def _empty(dtype: torch.dtype) -> Callable[..., torch.Tensor]:
 
 
 _library.impl("random_seeds", _seeds, "CompositeExplicitAutograd")
-_library.impl("random_seeds", lambda count, *, device: torch.empty(count, 2, dtype=torch.int64, device=device), "Meta")
+_library.impl(
+    "random_seeds",
+    lambda count, *, device: torch.empty(count, 2, dtype=torch.int64, device=device),
+    "Meta",
+)
 for _name, _target, _dtype in (
     ("random_uniform", _uniform, torch.float32),
     ("random_normal", _normal, torch.float32),
@@ -87,14 +104,17 @@ class _Replacement:
 
     def call(self, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
         made = self.graph.call_function(target, args, kwargs)
-        made.meta.update({name: value for name, value in self.node.meta.items() if name not in ("val", "tensor_meta")})
+        meta = self.node.meta.items()
+        made.meta.update({name: value for name, value in meta if name not in ("val", "tensor_meta")})
         with self.fake_mode:
             fake_args, fake_kwargs = fx.map_arg((args, kwargs), lambda used: used.meta["val"])
             made.meta["val"] = target(*fake_args, **fake_kwargs)
         return made
 
     def cast(self, value: fx.Node, dtype: torch.dtype) -> fx.Node:
-        return value if value.meta["val"].dtype == dtype else self.call(aten._to_copy.default, value, dtype=dtype)
+        if value.meta["val"].dtype == dtype:
+            return value
+        return self.call(aten._to_copy.default, value, dtype=dtype)
 
     def uniform(self) -> fx.Node:
         return self.call(_uniform, self.seed, self.size)
@@ -113,7 +133,8 @@ def _rand(r: _Replacement) -> fx.Node:
     value = r.uniform()
     if r.result.dtype != torch.float32:
         steps = 2.0 / torch.finfo(r.result.dtype).eps
-        value = r.call(aten.mul.Tensor, r.call(aten.floor.default, r.call(aten.mul.Tensor, value, steps)), 1 / steps)
+        whole = r.call(aten.floor.default, r.call(aten.mul.Tensor, value, steps))
+        value = r.call(aten.mul.Tensor, whole, 1 / steps)
     return r.cast(value, r.result.dtype)
 
 
@@ -147,9 +168,8 @@ def _normal_of(mean: int, deviation: int) -> Callable[[_Replacement], fx.Node]:
 
     def build(r: _Replacement) -> fx.Node:
         args = r.node.args
-        return _scaled(
-            r, r.normal(), args[deviation] if deviation < len(args) else 1.0, args[mean] if mean < len(args) else 0.0
-        )
+        scale = args[deviation] if deviation < len(args) else 1.0
+        return _scaled(r, r.normal(), scale, args[mean] if mean < len(args) else 0.0)
 
     return build
 
@@ -195,17 +215,20 @@ _replacements: dict[Any, Callable[[_Replacement], Any]] = {
     aten.exponential.default: _exponential,
 }
 _floats = (torch.float32, torch.float16, torch.bfloat16)
+_randints = (aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype)
 
 
 def _replaceable(node: fx.Node) -> bool:
-    if node.op != "call_function" or node.target not in _replacements or node.kwargs.get("generator") is not None:
+    if node.op != "call_function" or node.target not in _replacements:
+        return False
+    if node.kwargs.get("generator") is not None:
         return False
     result = node.meta.get("val")
     if isinstance(result, (list, tuple)):
         return node.args[2] is not False and result[0].dtype in _floats
     if not isinstance(result, torch.Tensor) or any(isinstance(dim, torch.SymInt) for dim in result.shape):
         return False
-    if node.target in (aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype):
+    if node.target in _randints:
         numbers = [number for number in node.args if isinstance(number, int)]
         return 0 < (numbers[1] - numbers[0] if len(numbers) > 1 else numbers[0]) <= 1 << 32
     if node.target in (aten.bernoulli.default, aten.bernoulli.p):
@@ -214,8 +237,9 @@ def _replaceable(node: fx.Node) -> bool:
 
 
 def replace_random(module: fx.GraphModule) -> None:
-    """Replaces random nodes by functions of seeds, in place. Left to PyTorch: f64, generators that are given, symbolic
-    sizes, permutations, samples without replacement, and the distributions that `_replacements` lacks."""
+    """Replaces random nodes by functions of seeds, in place. Left to PyTorch: f64, generators that are given,
+    symbolic sizes, permutations, samples without replacement, and the distributions that `_replacements`
+    lacks."""
     nodes = [node for node in module.graph.nodes if _replaceable(node)]
     if not nodes:
         return
@@ -224,7 +248,8 @@ def replace_random(module: fx.GraphModule) -> None:
     of_device: dict[torch.device, list[fx.Node]] = {}
     for node in nodes:
         result = node.meta["val"]
-        of_device.setdefault((result[0] if isinstance(result, (list, tuple)) else result).device, []).append(node)
+        first = result[0] if isinstance(result, (list, tuple)) else result
+        of_device.setdefault(first.device, []).append(node)
     for device, drawing in of_device.items():
         with graph.inserting_before(drawing[0]):
             seeds = graph.call_function(seeds_op, (len(drawing),), {"device": device})

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Regions of a model that passes at pre_grad have replaced by ops of Ferrite, as one operator of PyTorch.
 
-`torch.ops.ferrite.region` computes a region. Ferrite compiles the ops that the passes left. A pass promises that they equal
-the nodes that it replaced, so these give the region's gradient, and compute it where it runs in PyTorch.
+`torch.ops.ferrite.region` computes a region. Ferrite compiles the ops that the passes left. A pass promises
+that they equal the nodes that it replaced, so these give the region's gradient, and compute it where it runs
+in PyTorch.
 """
 
 from __future__ import annotations
@@ -37,10 +38,17 @@ _numbers = itertools.count()
 
 
 class Region:
-    """change: an element of the JSON of changed_regions(). inputs: names of the operator's inputs. original: the replaced
-    nodes, as a function of the inputs. examples: fake inputs. Any thread may use it once it is made."""
+    """change: an element of the JSON of changed_regions(). inputs: names of the operator's inputs. original:
+    the replaced nodes, as a function of the inputs. examples: fake inputs. Any thread may use it once it is
+    made."""
 
-    def __init__(self, change: dict[str, Any], inputs: Sequence[str], original: fx.GraphModule, examples: Sequence[torch.Tensor]) -> None:
+    def __init__(
+        self,
+        change: dict[str, Any],
+        inputs: Sequence[str],
+        original: fx.GraphModule,
+        examples: Sequence[torch.Tensor],
+    ) -> None:
         self.key = f"{'+'.join(change['passes'])}#{next(_numbers)}"
         self._change = change
         self._inputs = [inputs.index(name) for name in change["inputs"]]
@@ -73,16 +81,23 @@ class Region:
                     allow_unused=True,
                 )
 
-        return make_fx(gradients)(*examples, *(torch.zeros_like(self._results[k]) for k in self._active_results))
+        zeros = [torch.zeros_like(self._results[k]) for k in self._active_results]
+        return make_fx(gradients)(*examples, *zeros)
 
     def fake(self) -> list[torch.Tensor]:
-        return [torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=one.device) for one in self._results]
+        return [
+            torch.empty_strided(one.shape, one.stride(), dtype=one.dtype, device=one.device)
+            for one in self._results
+        ]
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """In PyTorch."""
-        return [result.clone() for result in self._original(*inputs)]  # results of operators are no views of inputs
+        # Results of operators are no views of inputs.
+        return [result.clone() for result in self._original(*inputs)]
 
-    def gradients(self, inputs: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
+    def gradients(
+        self, inputs: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None]
+    ) -> list[torch.Tensor | None]:
         found: list[torch.Tensor | None] = [None] * len(inputs)
         if self._gradient is None:
             return found
@@ -90,7 +105,9 @@ class Region:
         for k in self._active_results:
             like = self._results[k]
             gradient = given[k]
-            wanted.append(torch.zeros(like.shape, dtype=like.dtype, device=like.device) if gradient is None else gradient)
+            if gradient is None:
+                gradient = torch.zeros(like.shape, dtype=like.dtype, device=like.device)
+            wanted.append(gradient)
         for k, gradient in zip(self._active_inputs, self._gradient(*inputs, *wanted), strict=True):
             found[k] = gradient
         return found
@@ -105,7 +122,8 @@ class Region:
 
         for dtype, dims, content in self._change["constants"]:
             add("ferrite:literal", [content], {}, [[str(dtypes[dtype]).removeprefix("torch."), dims]])
-        types = {number: writer.type_of(value) for (_, number), value in zip(self._change["outputs"], node.meta["val"], strict=True)}
+        outputs = zip(self._change["outputs"], node.meta["val"], strict=True)
+        types = {number: writer.type_of(value) for (_, number), value in outputs}
         for op, operands, attributes, count in self._change["ops"]:
             args = [None if number is None else {"v": known[number]} for number in operands]
             kwargs = {name: [kind, _attribute(kind, value)] for name, (kind, value) in attributes.items()}

@@ -97,7 +97,8 @@ def memory_order(dims: Sequence[int], strides: Sequence[int]) -> list[int] | Non
 
 
 def stored_order(order: list[int] | None) -> list[int] | None:
-    """The order in which a program stores a tensor; None for row-major order, in which it stores tensors with gaps."""
+    """The order in which a program stores a tensor; None for row-major order, in which it stores tensors with
+    gaps."""
     return None if order is None or order == list(range(len(order))) else order
 
 
@@ -108,7 +109,8 @@ def _row_major(dims: Sequence[int]) -> list[int]:
     return strides
 
 
-# These read a tensor's memory by addresses; a program has values, and their strides are the compiler's choice.
+# These read a tensor's memory by addresses; a program has values, and their strides are the compiler's
+# choice.
 _strided = (
     torch.ops.aten.as_strided.default,
     torch.ops.aten.as_strided_copy.default,
@@ -119,7 +121,8 @@ _strided = (
 def tensors_of(node: fx.Node) -> list[torch.Tensor]:
     """The results of a node that are tensors, as PyTorch predicts them."""
     value = node.meta.get("val")
-    return [one for one in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(one, torch.Tensor)]
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [one for one in values if isinstance(one, torch.Tensor)]
 
 
 _numbers = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)
@@ -188,7 +191,8 @@ class Segment:
     outputs: list[fx.Node]
     stream: bytes
     mutated: frozenset[fx.Node]  # the inputs whose memory the program changes
-    streamed: list[fx.Node]  # by the index of a node in the stream; shorter by the permutations that begin and end it
+    # By the index of a node in the stream; shorter by the permutations that begin and end it.
+    streamed: list[fx.Node]
     first: int  # index of the first of them
     output_types: list[tuple[Any, ...]]  # for _bridge.Program
     input_types: list[tuple[Any, ...]]  # (type code, bits, device type, device, dims) for compiling
@@ -274,10 +278,12 @@ def write_segment(
     mutated: Mapping[fx.Node, fx.Node] = types.MappingProxyType({}),
     in_memory_order: bool = True,
 ) -> Segment:
-    """The stream of these nodes, in order. What they use of other nodes becomes inputs; `outputs` are among them.
+    """The stream of these nodes, in order. Values of other nodes that they use become inputs; `outputs` are
+    among them.
 
     mutated: inputs whose memory holds the value of another node after the run, with that node.
-    in_memory_order: ports have the order of dims that their tensors have in memory, so that the program may run.
+    in_memory_order: ports have the order of dims that their tensors have in memory, so that the program may
+        run.
     """
     writer = _Writer(sizes)
     inside = set(nodes)
@@ -294,7 +300,9 @@ def write_segment(
     for node in taken:
         tensor = node.meta["val"]
         type_ = writer.type_of(tensor)
-        order = stored_order(memory_order(type_[1], sizes.all_of(tensor.stride()))) if in_memory_order else None
+        order = None
+        if in_memory_order:
+            order = stored_order(memory_order(type_[1], sizes.all_of(tensor.stride())))
         if order is not None:
             type_ = [type_[0], [type_[1][k] for k in order]]
         inputs.append((node, order))
@@ -335,5 +343,14 @@ def write_segment(
             dims = [type_[1][k] for k in order]
         results.append([node.name, number])
         output_types.append((*dlpack_types[tensor.dtype], *_device(tensor), dims, seen))
-    stream = json.dumps({"aten": 1, "inputs": ports, "nodes": writer.nodes, "outputs": results}, separators=(",", ":"))
-    return Segment(inputs, list(outputs), stream.encode(), frozenset(mutated), streamed, first, output_types, input_types)
+    text = {"aten": 1, "inputs": ports, "nodes": writer.nodes, "outputs": results}
+    return Segment(
+        inputs,
+        list(outputs),
+        json.dumps(text, separators=(",", ":")).encode(),
+        frozenset(mutated),
+        streamed,
+        first,
+        output_types,
+        input_types,
+    )

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Results that share memory, or have gaps in memory: PyTorch makes them of tensors that a program gives.
 
-A program gives tensors without gaps that share nothing. Eager's results may be views of one another or of an argument,
-and callers may write to one and read the other; a node that runs in PyTorch may depend on the strides of its inputs.
+A program gives tensors without gaps that share nothing. Eager's results may be views of one another or of an
+argument, and callers may write to one and read the other; a node that runs in PyTorch may depend on the
+strides of its inputs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._C._dynamo.guards import _reinterpret_tensor  # a tensor over memory of another, unknown to autograd
+from torch._C._dynamo.guards import _reinterpret_tensor  # a tensor over another's memory, without autograd
 
 from ferrite.torch._stream import Sizes, memory_order
 
@@ -49,7 +50,8 @@ class View:
 
 @dataclasses.dataclass(frozen=True)
 class WithGaps:
-    """A copy of the tensor that a program gives for `base`, with the gaps that eager's has. Any thread may call it."""
+    """A copy of the tensor that a program gives for `base`, with the gaps that eager's has. Any thread may
+    call it."""
 
     base: fx.Node
     strides: tuple[int, ...]
@@ -65,10 +67,12 @@ def _copy(tensor: torch.Tensor, dtype: torch.dtype, strides: Sequence[int]) -> t
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """What becomes of the results of a segment.
+    """How the results of a segment are made.
 
-    computed: those that the program gives, in the order of the results; after them, bases of views that are no results.
-    gaps, views: those that PyTorch makes afterwards, in this order, of computed ones, or of tensors that the segment takes.
+    computed: those that the program gives, in the order of the results; after them, bases of views that are
+        no results.
+    gaps, views: those that PyTorch makes afterwards, in this order, of computed ones, or of tensors that the
+        segment takes.
     """
 
     computed: list[fx.Node]
@@ -81,7 +85,8 @@ def divide(
 ) -> Results:
     """Decides for each of the results of a segment with these nodes who makes it.
 
-    changed: tensors whose memory gets other contents. No result is a view of them, since it has the old contents.
+    changed: tensors whose memory gets other contents. No result is a view of them, since it has the old
+        contents.
     """
     bases = {node: _base_of(node, nodes, changed) for node in results}
     sharing = collections.Counter(bases.values())
@@ -110,7 +115,8 @@ def _order(node: fx.Node, sizes: Sizes) -> list[int] | None:
 def _overlaps(dims: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether two elements may lie at one place."""
     end = 0
-    for stride, size in sorted((stride, size) for stride, size in zip(strides, dims, strict=True) if size > 1):
+    loops = [(stride, size) for stride, size in zip(strides, dims, strict=True) if size > 1]
+    for stride, size in sorted(loops):
         if stride <= end:
             return True
         end += (size - 1) * stride
@@ -118,15 +124,16 @@ def _overlaps(dims: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _base_of(node: fx.Node, nodes: Set[fx.Node], changed: Set[fx.Node]) -> fx.Node:
-    """The tensor whose memory a node's result shares: the first of a chain of views that starts within or before these nodes,
-    after one that is changed."""
+    """The tensor whose memory a node's result shares: the first of a chain of views that starts within or
+    before these nodes, after one that is changed."""
     while node in nodes and (source := _source_of_view(node)) is not None and source not in changed:
         node = source
     return node
 
 
 def _source_of_view(node: fx.Node) -> fx.Node | None:
-    """The node of which this one's result is a view; None if it has memory of its own. The operator's schema says so."""
+    """The node of which this one's result is a view; None if it has memory of its own. The operator's schema
+    says so."""
     made = node.args[0] if node.target is operator.getitem else node
     if not isinstance(made, fx.Node) or not isinstance(made.target, torch._ops.OpOverload):
         return None
@@ -138,7 +145,9 @@ def _source_of_view(node: fx.Node) -> fx.Node | None:
             continue
         source = made.args[k] if k < len(made.args) else made.kwargs.get(parameter.name)
         # Some operators give a view where they can, and a copy where not.
-        if isinstance(source, fx.Node) and _storage(source) is not None and _storage(source) == _storage(node):
+        if not isinstance(source, fx.Node) or _storage(source) is None:
+            continue
+        if _storage(source) == _storage(node):
             return source
     return None
 

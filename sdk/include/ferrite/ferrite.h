@@ -196,11 +196,15 @@ FERRITE_API int32_t ferrite_model_unsupported(ferrite_model* model, void* contex
 
 // Runs the passes of one phase that works on graphs on the imported model, and tells what they change in
 // terms of the model's own nodes. The model's outputs are all values that may be named; outputs[output_count]
-// are the numbers of those that it really has. Calls `write` once with JSON: a list of regions, each with the
-// names of the nodes that it replaces ("nodes"), of its "inputs" and "outputs", the names of the "passes",
-// and the "constants" and "ops" that compute the outputs from the inputs
-// (core/passes/joint/changed_regions.h). FE-G59 if a change cannot be told in these terms; errors of
-// importing and of passes.
+// are the numbers of those that it really has. Calls `write` once with JSON, a list of regions. Each replaces
+// nodes of the model by ops that compute the outputs from the inputs:
+//   [{"nodes": [name...], "passes": [name...], "inputs": [name...],
+//     "constants": [[dtype, dims, bytes as hex]...],
+//     "ops": [[op, [number of a value or null...], {attribute: [kind, value]}, number of results]...],
+//     "outputs": [[name, number of a value]...]}]
+// Values are numbered: inputs, then constants, then the results of each op. Kinds are those of FE_ATTR_*
+// (ferrite/abi/graph.h); floats that JSON does not have are {"f": "inf", "-inf" or "nan"}. FE-G59 if a change
+// cannot be told in these terms; errors of importing and of passes.
 FERRITE_API int32_t ferrite_model_changed_regions(
     ferrite_model* model, const char* phase, const uint64_t* outputs, uint64_t output_count, void* context,
     void (*write)(void* context, const char* text, uint64_t bytes));

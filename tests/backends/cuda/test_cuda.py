@@ -45,7 +45,7 @@ graph @g(%x: f16[16,{channels},{size},{size}], %w: f16[{results},{channels},{win
 
 
 def attention(rows=2048, columns=2048, depth=64, dtype="f16", scores="%m = mul(%s, %c)", more=""):
-    """Written out op by op; `more`: inputs of what makes %m of the scores %s."""
+    """Attention, op by op. `scores`: the statement that makes %m from the scores %s; `more`: further inputs, for that statement."""
     return f"""ferrite graph 0
 graph @g(%q: {dtype}[4,16,{rows},{depth}], %k: {dtype}[4,16,{columns},{depth}], %v: {dtype}[4,16,{columns},{depth}]{more}) -> (%r "r") {{
   %t = transpose(%k) {{perm = [0, 1, 3, 2]}}

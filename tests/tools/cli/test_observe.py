@@ -272,7 +272,7 @@ graph @rows(%x: f32[64,48]) -> (%y "y") {
         self.assertEqual(work["max"], 16 * 56 * 56 * 9)
 
     def test_operations_of_a_winograd_convolution(self):
-        """Tiles of 2 x 2 results: 16 products and sums of each channel in place of 36, 32 and 24 additions on the way in and out."""
+        """Blocks of 2 x 2 results: 16 products and sums of each channel in place of 36, 32 and 24 additions on the way in and out."""
         (self.folder / "weights.bin").write_bytes(bytes(k * 7 % 64 for k in range(64 * 48 * 9 * 4)))
         (self.folder / "conv.fe").write_text("""ferrite graph 0
 graph @conv(%x: f32[2,3,15,13]) -> (%m "m") {
@@ -288,8 +288,8 @@ graph @conv(%x: f32[2,3,15,13]) -> (%m "m") {
         found = [row for row in self.rows("kernel") if row["candidate"].endswith(".winograd")]
         if not found:
             self.skipTest("this machine takes the direct convolution")
-        tiles = 2 * 8 * 7
-        self.assertEqual(int(found[0]["operations"]), tiles * (2 * 16 * 48 * 64 + 32 * 48 + 24 * 64))
+        blocks = 2 * 8 * 7
+        self.assertEqual(int(found[0]["operations"]), blocks * (2 * 16 * 48 * 64 + 32 * 48 + 24 * 64))
 
     def test_atomic_adds_and_what_is_changed_in_place(self):
         self.metrics("kernel", "explain", "scatter.fe")

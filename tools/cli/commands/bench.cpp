@@ -99,9 +99,7 @@ Result<void> bench(const Options& options) {
 
 Run add_bench(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe, .fepkg)")
-      ->required()
-      ->type_name("MODEL");
+  command.add_option("model", options->model, model_help)->required()->type_name("MODEL");
   command.add_option("--repeat", options->repeat, "Runs that are timed, after two that are not")
       ->type_name("N")
       ->capture_default_str()

@@ -56,9 +56,7 @@ Result<void> compile(const Options& options) {
 
 Run add_compile(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe, .fepkg)")
-      ->required()
-      ->type_name("MODEL");
+  command.add_option("model", options->model, model_help)->required()->type_name("MODEL");
   command.add_option("-o,--output", options->output, "The package to write (.fepkg)")
       ->required()
       ->type_name("FILE")

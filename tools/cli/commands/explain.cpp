@@ -119,7 +119,7 @@ Result<void> check_pair(const std::vector<core::LedgerRecord>& records,
   return {};
 }
 
-/// What was decided about two nodes, in either order: inlining, fusions, and the kernels that they ended in.
+/// The decisions about two nodes, in either order: inlining, fusions, and the kernels that they ended in.
 Result<std::vector<core::LedgerRecord>> records_of_pair(const std::vector<core::LedgerRecord>& records,
                                                         const std::vector<std::string>& pair) {
   FE_CHECK(check_pair(records, pair));
@@ -173,7 +173,7 @@ Result<core::LedgerRecord> unconsidered(const OpenModel& opened, std::span<const
                             static_cast<double>(bytes)};
 }
 
-/// What was decided about two nodes, or why nothing was.
+/// The decisions about two nodes, or the reason why there are none.
 Result<std::vector<core::LedgerRecord>> explain_pair(const OpenModel& opened,
                                                      std::span<const std::vector<int64_t>> dims,
                                                      const std::vector<core::LedgerRecord>& records,
@@ -258,7 +258,7 @@ void print_placement(const std::vector<core::LedgerRecord>& records, const core:
   print_records(records);
 }
 
-/// What the rules did, or nearly did.
+/// Prints the applications of rules, or, on request, their near misses.
 Result<void> explain_rules(const Options& options, OpenModel& opened,
                            std::span<const std::vector<int64_t>> dims) {
   const auto& registry = opened.session->registry();
@@ -366,9 +366,8 @@ std::string is_section(const std::string& name) {
 Run add_explain(CLI::App& command) {
   auto options = std::make_shared<Options>();
   command
-      .add_option(
-          "model", options->model,
-          "The model's file (.onnx, .fe, .fepkg); a package keeps no ledger, its graph is compiled again")
+      .add_option("model", options->model,
+                  model_help + std::string("; a package keeps no ledger, its graph is compiled again"))
       ->required()
       ->type_name("MODEL");
   std::vector<std::string_view> kinds;

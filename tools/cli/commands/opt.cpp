@@ -102,7 +102,7 @@ Result<void> opt(const Options& options) {
 
 Run add_opt(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "A model, or the text of a stage (.fe)")
+  command.add_option("model", options->model, model_help + std::string(", or the text of a stage (.fe)"))
       ->required()
       ->type_name("MODEL");
   command

@@ -28,7 +28,7 @@ struct Options {
 constexpr int warm_up_runs = 2;
 constexpr size_t most_listed = 500;  // of pairs and applications: more is for `ferrite explain`
 
-/// What the page is made from.
+/// The data of the page.
 struct Seen {
   const core::observe::Observation& observation;
   const core::Program& program;
@@ -269,9 +269,7 @@ Result<void> report_on(const Options& options) {
 
 Run add_report(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe)")
-      ->required()
-      ->type_name("MODEL");
+  command.add_option("model", options->model, model_help)->required()->type_name("MODEL");
   command.add_option("-o,--output", options->output, "The page's file; report.html")
       ->type_name("FILE")
       ->check(not_empty);

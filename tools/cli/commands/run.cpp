@@ -104,9 +104,7 @@ Result<void> run(const Options& options) {
 
 Run add_run(CLI::App& command) {
   auto options = std::make_shared<Options>();
-  command.add_option("model", options->model, "The model's file (.onnx, .fe, .fepkg)")
-      ->required()
-      ->type_name("MODEL");
+  command.add_option("model", options->model, model_help)->required()->type_name("MODEL");
   options->inputs.add_to(command);
   command
       .add_option("-o,--output", options->folder,

@@ -193,7 +193,7 @@ typedef struct fe_graph_api {
   int32_t (*evaluate)(void* self, fe_call*, const fe_value_args*, fe_handle_out* out);
   // The nodes that use a value, without duplicates, in order.
   int32_t (*users)(void* self, fe_call*, const fe_value_args*, fe_users_out* out);
-  // rev 2. What becomes of the memory of an input; without it the memory stays as it is.
+  // rev 2. Says how the memory of an input is used; without it the memory stays as it is.
   int32_t (*set_input_memory)(void* self, fe_call*, const fe_input_memory_args*, fe_none* out);
 } fe_graph_api;
 

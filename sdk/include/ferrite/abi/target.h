@@ -14,7 +14,7 @@ extern "C" {
 #define FE_ACTIVATIONS_ANY 0u  // no preference: each buffer keeps the graph's order
 #define FE_ACTIVATIONS_CHANNELS_LAST 1u
 
-// What a target's contractions may share a kernel with, apart from the maps after them.
+// The statements with which a target's contractions may share a kernel, apart from the maps after them.
 #define FE_PRODUCTS_ANY 0u    // other contractions and reductions, row by row
 #define FE_PRODUCTS_APART 1u  // nothing: each contraction has a kernel of its own
 // Nothing, with one exception: two contractions with a softmax over the rows between them form one kernel, if

@@ -365,7 +365,7 @@ class SoftmaxProductsFinder {
     return true;
   }
 
-  // What is computed.
+  // The bodies: their operations are those of a softmax.
 
   const BodyOp& op(OpId id) const { return found_.between.ops[id]; }
   /// Skips casts between floats.
