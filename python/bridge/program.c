@@ -261,7 +261,7 @@ static void set_allocation_error(void* context, const char* kind, const char* me
   PyErr_SetString(strcmp(kind, "MemoryError") == 0 ? PyExc_MemoryError : PyExc_RuntimeError, message);
 }
 
-/// CU_STREAM_LEGACY of CUDA's driver, and hipStreamLegacy of HIP.
+/// The handle of a driver's legacy stream where null means no stream.
 static void* const legacy_stream = (void*)1;
 
 typedef struct {

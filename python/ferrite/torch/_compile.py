@@ -29,13 +29,15 @@ _exchange_api = torch.Tensor.__dlpack_c_exchange_api__
 
 @dataclasses.dataclass
 class Report:
-    """What became of one graph."""
+    """The account of one graph."""
 
     kind: str  # "joint", "forward", "backward", "inference" or "step"
     nodes: int = 0
     programs: list[Any] = dataclasses.field(default_factory=list)  # _bridge.Model
     streams: list[bytes] = dataclasses.field(default_factory=list)  # of the programs
-    unsupported: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # node, overload, reason
+    unsupported: list[tuple[str, str, str]] = dataclasses.field(
+        default_factory=list
+    )  # node, overload, reason
     left: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # to PyTorch, by choice
     saved_bytes: int | None = None  # of a joint graph: what its forward part keeps for the backward part
     note: str = ""
@@ -45,14 +47,17 @@ Listener = Callable[[Report], None]
 listeners: list[Listener] = []
 
 
-def compile_graph(module: fx.GraphModule, options: Options, kind: str) -> Callable[[list[Any]], Sequence[Any]]:
-    """A function of the graph's arguments in one list, which it empties. Graphs with symbolic sizes are compiled once
-    for each combination of sizes that a call brings."""
+def compile_graph(
+    module: fx.GraphModule, options: Options, kind: str
+) -> Callable[[list[Any]], Sequence[Any]]:
+    """A function of the graph's arguments in one list, which it empties. Graphs with symbolic sizes are
+    compiled once for each combination of sizes that a call brings."""
     if kind in ("inference", "step") and not options.fallback_random:
         replace_random(module)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     if any(isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat)) for node in placeholders) or any(
-        is_tensor(node) and any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape) for node in placeholders
+        is_tensor(node) and any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape)
+        for node in placeholders
     ):
         return _SizedGraph(module, placeholders, options, kind)
     return _compile_sized(module, Sizes({}), options, kind)
@@ -61,7 +66,9 @@ def compile_graph(module: fx.GraphModule, options: Options, kind: str) -> Callab
 class _SizedGraph:
     """A graph with symbolic sizes. Any thread may call it."""
 
-    def __init__(self, module: fx.GraphModule, placeholders: list[fx.Node], options: Options, kind: str) -> None:
+    def __init__(
+        self, module: fx.GraphModule, placeholders: list[fx.Node], options: Options, kind: str
+    ) -> None:
         self._module = module
         self._placeholders = placeholders
         self._options = options
@@ -85,7 +92,9 @@ class _SizedGraph:
         return program(arguments)
 
 
-def _compile_sized(module: fx.GraphModule, sizes: Sizes, options: Options, kind: str) -> Callable[[list[Any]], Sequence[Any]]:
+def _compile_sized(
+    module: fx.GraphModule, sizes: Sizes, options: Options, kind: str
+) -> Callable[[list[Any]], Sequence[Any]]:
     graph = module.graph
     report = Report(kind, sum(node.op == "call_function" for node in graph.nodes))
     compiler = _Compiler(module, sizes, options, report)
@@ -96,7 +105,8 @@ def _compile_sized(module: fx.GraphModule, sizes: Sizes, options: Options, kind:
 
 
 def device_type_of(tensors: Iterable[torch.Tensor]) -> str:
-    """The device on which a graph of these tensors runs. Numbers on the CPU may be among those of another device."""
+    """The device on which a graph of these tensors runs. Numbers on the CPU may be among those of another
+    device."""
     for tensor in tensors:
         if tensor.device.type != "cpu":
             return "hip" if tensor.device.type == "cuda" and torch.version.hip else tensor.device.type
@@ -126,14 +136,18 @@ def _why_left(node: fx.Node) -> str | None:
     name = str(node.target)
     if name.startswith("aten._scaled_dot_product_cudnn"):
         return "it names PyTorch's library for this device"
-    if name.startswith("aten._scaled_dot_product_") and (name.endswith("_backward.default") or _keeps_log_sum(node)):
+    if name.startswith("aten._scaled_dot_product_") and (
+        name.endswith("_backward.default") or _keeps_log_sum(node)
+    ):
         return "attention with a gradient is faster in PyTorch's library for this device"
     return None
 
 
 def _keeps_log_sum(attention: fx.Node) -> bool:
     """Whether the second result is used: what the gradient takes."""
-    return any(user.target is operator.getitem and user.args[1] == 1 and user.users for user in attention.users)
+    return any(
+        user.target is operator.getitem and user.args[1] == 1 and user.users for user in attention.users
+    )
 
 
 class _Compiler:
@@ -150,11 +164,15 @@ class _Compiler:
             if node.op == "call_function" and node not in self.copies and not is_symbolic(node)
         ]
         self.left = {node: reason for node in self.computing if (reason := _why_left(node))}
-        self.unsupported = {node: reason for node in self.computing if node not in self.left and (reason := why_not(node))}
+        self.unsupported = {
+            node: reason for node in self.computing if node not in self.left and (reason := why_not(node))
+        }
         report.left += [(node.name, str(node.target), reason) for node, reason in self.left.items()]
         (self.output,) = (node for node in module.graph.nodes if node.op == "output")
         values = (node.meta.get("val") for node in module.graph.nodes)
-        self.session = session_for(options, device_type_of(value for value in values if isinstance(value, torch.Tensor)))
+        self.session = session_for(
+            options, device_type_of(value for value in values if isinstance(value, torch.Tensor))
+        )
 
     def run(self) -> Callable[[list[Any]], Sequence[Any]]:
         if not self.computing:
@@ -174,7 +192,7 @@ class _Compiler:
         return self._divided()
 
     def _may_fall_back(self, error: Error) -> bool:
-        # What a plugin or its passes did wrong is not for PyTorch to hide.
+        # Errors of a plugin or its passes are not for PyTorch to hide.
         is_plugins = error.code.startswith(("FE-P", "FE-M"))
         return self.options.fallback != "error" and error.status in (1, 2, 3) and not is_plugins
 
@@ -200,7 +218,9 @@ class _Compiler:
         for node, reason in self.unsupported.items():
             self.report.unsupported.append((node.name, str(node.target), reason))
         counts = collections.Counter(str(node.target) for node in self.unsupported)
-        text = ", ".join(f"{name} ({count} nodes)" if count > 1 else name for name, count in counts.most_common(12))
+        text = ", ".join(
+            f"{name} ({count} nodes)" if count > 1 else name for name, count in counts.most_common(12)
+        )
         if len(counts) > 12:
             text += f" and {len(counts) - 12} more"
         if self.options.fallback == "error":
@@ -208,13 +228,16 @@ class _Compiler:
             raise Error(
                 "FE-Y02",
                 f"Ferrite cannot compile {text}; the first: {self.unsupported[first]}. "
-                "Use fallback='warn' to run these nodes in PyTorch, or add an import handler (docs/pytorch.md)",
+                "Use fallback='warn' to run these nodes in PyTorch, or add an import handler "
+                "(docs/pytorch.md)",
                 first.name,
                 1,
             )
         if self.options.fallback == "warn":
-            warn_once(f"ferrite: these nodes of the {self.report.kind} graph run in PyTorch: {text}. "
-                       "ferrite.torch.explain(model, *args) gives the reasons")
+            warn_once(
+                f"ferrite: these nodes of the {self.report.kind} graph run in PyTorch: {text}. "
+                "ferrite.torch.explain(model, *args) gives the reasons"
+            )
 
     def _compiled(self, segment: Segment) -> Any:
         model = self.session.load("graph.aten", segment.stream)._model
@@ -223,7 +246,9 @@ class _Compiler:
         self.report.streams.append(segment.stream)
         return model
 
-    def _program(self, segment: Segment, model: Any, sources: dict[fx.Node, Any], outputs: Sequence[Any]) -> Any:
+    def _program(
+        self, segment: Segment, model: Any, sources: dict[fx.Node, Any], outputs: Sequence[Any]
+    ) -> Any:
         inputs = [
             (sources[node], order, *types[:2], node.meta["val"].dtype, node in segment.mutated)
             for (node, order), types in zip(segment.inputs, segment.input_types, strict=True)
@@ -244,9 +269,12 @@ class _Compiler:
         return sources
 
     def _results(self) -> list[Any]:
-        """What the graph gives; an input for the node that changes it."""
+        """The results of the graph; an input for the node that changes it."""
         changed = {one.copy: node for node, one in self.mutations.items()}
-        return [changed.get(value, value) if isinstance(value, fx.Node) else value for value in self.output.args[0]]
+        return [
+            changed.get(value, value) if isinstance(value, fx.Node) else value
+            for value in self.output.args[0]
+        ]
 
     def _whole(self) -> Callable[[list[Any]], Sequence[Any]]:
         """All of the graph as one program."""
@@ -283,7 +311,9 @@ class _Compiler:
             elif value.op == "placeholder":
                 outputs[k] = sources[value]
             else:
-                constants.append((k, sources[value] if value.op == "get_attr" else self.sizes.of(value.meta["val"])))
+                constants.append(
+                    (k, sources[value] if value.op == "get_attr" else self.sizes.of(value.meta["val"]))
+                )
         constants = [(k, constant) for k, constant in constants if constant is not None]
         program = self._program(segment, model, sources, outputs)
         if not constants and not later:
@@ -308,9 +338,11 @@ class _Compiler:
             if node.op in ("placeholder", "get_attr"):
                 made[node] = graph.node_copy(node)
             elif node.op == "call_function" and is_symbolic(node):
-                made[node] = graph.node_copy(node, lambda used: made[used]) if all(
-                    used in made for used in node.all_input_nodes
-                ) else self.sizes.of(node.meta["val"])
+                made[node] = (
+                    graph.node_copy(node, lambda used: made[used])
+                    if all(used in made for used in node.all_input_nodes)
+                    else self.sizes.of(node.meta["val"])
+                )
         tensors = [
             node
             for node in self.module.graph.nodes
@@ -347,11 +379,15 @@ class _Compiler:
         """
         # If compiling a part has failed, PyTorch may have made views of what it reads, with the old contents.
         mutated = {
-            node: value for node, value in mutated.items() if not any(user in self.unsupported for user in node.users)
+            node: value
+            for node, value in mutated.items()
+            if not any(user in self.unsupported for user in node.users)
         }
         outputs = outputs_of(part.nodes, is_tensor, [self.mutations[node].copy for node in mutated])
         results = divide(set(part.nodes), outputs, self.sizes, changed)
-        if (results.computed or mutated) and not self._add_program(graph, part, results.computed, made, mutated):
+        if (results.computed or mutated) and not self._add_program(
+            graph, part, results.computed, made, mutated
+        ):
             return frozenset()
         for node, take in (*results.gaps.items(), *results.views.items()):
             made[node] = graph.call_function(take, (made[take.base],))
@@ -374,7 +410,9 @@ class _Compiler:
                 raise
             self._give_up(part.nodes, error)
             if self.options.fallback == "warn":
-                warn_once(f"ferrite: {len(part.nodes)} nodes run in PyTorch, as compiling them failed: {error}")
+                warn_once(
+                    f"ferrite: {len(part.nodes)} nodes run in PyTorch, as compiling them failed: {error}"
+                )
             for node in part.nodes:
                 made[node] = graph.node_copy(node, lambda used: made[used])
             return False

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The joint graph of forward and backward pass: Ferrite runs its passes on the whole of it and divides it.
 
-AOTAutograd calls the partitioner with the joint graph. All of the graph becomes one model of Ferrite, whose parts are
-compiled from post_grad_pre on; the FX graphs that go back to AOTAutograd hold one call of a compiled part each.
+AOTAutograd calls the partitioner with the joint graph. All of the graph becomes one model of Ferrite, whose
+parts are compiled from post_grad_pre on; the FX graphs that go back to AOTAutograd hold one call of a
+compiled part each.
 """
 
 from __future__ import annotations
@@ -31,7 +32,15 @@ from ferrite.torch._options import Options
 from ferrite.torch._eager_random import detach_random, is_random
 from ferrite.torch._random import replace_random
 from ferrite.torch._regions import dtypes
-from ferrite.torch._stream import Segment, Sizes, dlpack_types, is_tensor, memory_order, stored_order, write_segment
+from ferrite.torch._stream import (
+    Segment,
+    Sizes,
+    dlpack_types,
+    is_tensor,
+    memory_order,
+    stored_order,
+    write_segment,
+)
 from ferrite.torch._views import divide
 
 _transient, _held, _tangent = range(3)  # FERRITE_INPUT_*
@@ -46,16 +55,24 @@ def partitioner(options: Options) -> Callable[..., tuple[fx.GraphModule, fx.Grap
     partitioner, and the passes of the joint hooks then run on each part."""
 
     def divide_joint(
-        module: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, static_lifetime_input_indices: Sequence[int] | None = None
+        module: fx.GraphModule,
+        inputs: Any,
+        *,
+        num_fwd_outputs: int,
+        static_lifetime_input_indices: Sequence[int] | None = None,
     ) -> tuple[fx.GraphModule, fx.GraphModule]:
         module.graph.eliminate_dead_code()
         if not options.fallback_random:
             replace_random(module)
         report = Report("joint", sum(node.op == "call_function" for node in module.graph.nodes))
         try:
-            parts = _Joint(module, options, num_fwd_outputs, static_lifetime_input_indices or (), report).divide()
+            parts = _Joint(
+                module, options, num_fwd_outputs, static_lifetime_input_indices or (), report
+            ).divide()
         except _Undivided as reason:
-            report.note = f"divided by PyTorch's partitioner; passes of joint hooks run on each part: {reason}"
+            report.note = (
+                f"divided by PyTorch's partitioner; passes of joint hooks run on each part: {reason}"
+            )
             parts = None
         for listener in listeners:
             listener(report)
@@ -64,7 +81,10 @@ def partitioner(options: Options) -> Callable[..., tuple[fx.GraphModule, fx.Grap
         keep_old_contents(module.graph, num_fwd_outputs)
         with torch._functorch.config.patch(activation_memory_budget=options.activation_memory_budget):
             return min_cut_rematerialization_partition(
-                module, inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static_lifetime_input_indices
+                module,
+                inputs,
+                num_fwd_outputs=num_fwd_outputs,
+                static_lifetime_input_indices=static_lifetime_input_indices,
             )
 
     return divide_joint
@@ -73,7 +93,8 @@ def partitioner(options: Options) -> Callable[..., tuple[fx.GraphModule, fx.Grap
 class Part:
     """A compiled part of a joint graph, as a function of tensors.
 
-    inputs: for each its memory order, DLPack's type and the dtype; outputs: their types, as _bridge.Program takes them.
+    inputs: for each its memory order, DLPack's type and the dtype; outputs: their types, as _bridge.Program
+    takes them.
     """
 
     def __init__(self, model: Any, inputs: Sequence[tuple[Any, ...]], outputs: Sequence[Any]) -> None:
@@ -115,8 +136,17 @@ def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]
             specs.append(positions.get(value))
     # The program gives its results in its own order, takes arguments only, and changes none.
     in_order = [node.args[1] for node in first] == list(range(len(part.outputs)))
-    others = [value for value, spec in zip(output.args[0], specs, strict=True) if spec is None and value not in first]
-    if not in_order or mutations_of(module.graph) or any(node not in positions for node in call.args) or any(value is not None for value in others):
+    others = [
+        value
+        for value, spec in zip(output.args[0], specs, strict=True)
+        if spec is None and value not in first
+    ]
+    if (
+        not in_order
+        or mutations_of(module.graph)
+        or any(node not in positions for node in call.args)
+        or any(value is not None for value in others)
+    ):
         return _eager(module)
     program = part.program([positions[node] for node in call.args], specs)
     if not repeated:
@@ -132,17 +162,20 @@ def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]
 
 
 def _reason_against(module: fx.GraphModule) -> str | None:
-    """What of the graph only PyTorch's partitioner knows."""
+    """The reason why only PyTorch's partitioner can divide the graph; None if there is none."""
     copies = {one.copy for one in mutations_of(module.graph).values()}
     for node in module.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) or (
-            is_tensor(node) and any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))
+            is_tensor(node)
+            and any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))
         ):
             return "its sizes are symbolic"
         if node.op == "placeholder" and not is_tensor(node):
             return f"input '{node.name}' is no tensor"
-        if node.meta.get("aot_runtime_epilogue_input_mutation") or node.meta.get("saved_tensor_with_no_vc_check"):
+        if node.meta.get("aot_runtime_epilogue_input_mutation") or node.meta.get(
+            "saved_tensor_with_no_vc_check"
+        ):
             return f"'{node.name}' is changed after the forward pass"
         tag = node.meta.get("partitioner_tag")
         if node in copies and tag != "must_be_in_backward":
@@ -157,7 +190,14 @@ def _reason_against(module: fx.GraphModule) -> str | None:
 class _Joint:
     """One joint graph, whose first `forward_count` outputs are those of the forward pass."""
 
-    def __init__(self, module: fx.GraphModule, options: Options, forward_count: int, held: Iterable[int], report: Report) -> None:
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        options: Options,
+        forward_count: int,
+        held: Iterable[int],
+        report: Report,
+    ) -> None:
         if reason := _reason_against(module):
             raise _Undivided(reason)
         # A graph of its own: PyTorch's partitioner gets the other one if this fails.
@@ -186,7 +226,9 @@ class _Joint:
     def divide(self) -> tuple[fx.GraphModule, fx.GraphModule]:
         unsupported = self.compiler.unsupported
         left = self.compiler.left
-        if any(is_random(node) and node not in left for node in self.compiler.computing):  # attention is tagged as random even without dropout
+        if any(
+            is_random(node) and node not in left for node in self.compiler.computing
+        ):  # attention is tagged as random even without dropout
             self.compiler._survey()
         self._run_early([*unsupported, *left])
         try:
@@ -209,7 +251,8 @@ class _Joint:
             raise error
 
     def _run_early(self, nodes: Iterable[fx.Node]) -> None:
-        """Lets nodes run in PyTorch before the forward part, if they depend on nothing that Ferrite computes."""
+        """Lets nodes run in PyTorch before the forward part, if they depend on nothing that Ferrite
+        computes."""
         wanted = set(nodes)
         if self.compiler.unsupported and self.options.fallback == "error":
             raise _Undivided("it has nodes that Ferrite cannot compile")
@@ -232,30 +275,41 @@ class _Joint:
         values = list(self.output.args[0])
         mutations = self.compiler.mutations
         contents = [one.value for one in mutations.values()]
-        results = dict.fromkeys(value for value in [*values[: self.forward_count], *contents] if value in inside)
+        results = dict.fromkeys(
+            value for value in [*values[: self.forward_count], *contents] if value in inside
+        )
         self.shared = divide(inside, list(results), self.sizes, mutations.keys())
         forward = dict.fromkeys(self.shared.computed)
-        backward = dict.fromkeys(value for value in values[self.forward_count :] if value is not None and value not in self.tangents)
+        backward = dict.fromkeys(
+            value
+            for value in values[self.forward_count :]
+            if value is not None and value not in self.tangents
+        )
         for value in backward:
             if value not in inside or value in forward:
                 raise _Undivided(f"gradient '{value}' is an input or a result of the forward pass")
         self.segment = write_segment(computing, [*forward, *backward], self.sizes)
         kinds = bytes(
-            _tangent if node in self.tangents else _held if node in self.held else _transient for node, _ in self.segment.inputs
+            _tangent if node in self.tangents else _held if node in self.held else _transient
+            for node, _ in self.segment.inputs
         )
         saved, recomputed = [], []
         changed = changed_and_read_backward(self.graph, self.forward_count)
         for node in computing:
             if must_recompute(node):
                 recomputed.append(node.name)
-            elif node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE or any(used in changed for used in node.all_input_nodes):
+            elif node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE or any(
+                used in changed for used in node.all_input_nodes
+            ):
                 saved.append(node.name)
         model = self.compiler.session.load("graph.aten", self.segment.stream)._model
         return model.partition(len(forward), kinds, self.options.activation_memory_budget, saved, recomputed)
 
     def _modules(self, forward: Any, backward: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
         ports = _Ports(self.segment, self._device())
-        values, descriptions = self.output.args[0], self.output.meta.get("desc", [None] * len(self.output.args[0]))
+        values, descriptions = self.output.args[0], self.output.meta.get(
+            "desc", [None] * len(self.output.args[0])
+        )
         count = self.forward_count
 
         graph = fx.Graph()
@@ -271,19 +325,27 @@ class _Joint:
             made[node].meta["val"] = node.meta["val"]
         known = {node.name: copy for node, copy in made.items()} | results
         taken = [name for name, _, _ in backward.inputs()]
-        changed = {one.mutated_input for one in descriptions[:count] if isinstance(one, InputMutationAOTOutput)}
+        changed = {
+            one.mutated_input for one in descriptions[:count] if isinstance(one, InputMutationAOTOutput)
+        }
         for node in self.primals:
             if node.name in taken and (node.meta.get("desc") in changed or node in self.compiler.mutations):
-                raise _Undivided(f"input '{node.name}' is changed, and the backward pass would need it as it was")
+                raise _Undivided(
+                    f"input '{node.name}' is changed, and the backward pass would need it as it was"
+                )
         tangents = {node.name for node in self.tangents}
         constants = {node.name: node for node in self.held if node.op == "get_attr"}
         saved = {name: known[name] for name in taken if name not in tangents and name not in constants}
         for one in self.compiler.mutations.values():
             graph.node_copy(one.copy, lambda used: made[used])
         graph.output(tuple([*fx.map_arg(values[:count], lambda used: made[used]), *saved.values()]))
-        self._describe(graph, [*descriptions[:count], *(SavedForBackwardsAOTOutput(k) for k in range(len(saved)))])
+        self._describe(
+            graph, [*descriptions[:count], *(SavedForBackwardsAOTOutput(k) for k in range(len(saved)))]
+        )
         held = {node.name for node in self.held}
-        self.report.saved_bytes = sum(copy.meta["val"].nbytes for name, copy in saved.items() if name not in held)
+        self.report.saved_bytes = sum(
+            copy.meta["val"].nbytes for name, copy in saved.items() if name not in held
+        )
 
         back = fx.Graph()
         given = {}
@@ -294,7 +356,13 @@ class _Joint:
         given.update({node.name: copy for node, copy in inputs.items()})
         given.update({name: back.node_copy(node) for name, node in constants.items() if name in taken})
         results = self._call(back, backward, ports, given)
-        back.output(tuple(fx.map_arg(values[count:], lambda used: inputs[used] if used in inputs else results[used.name])))
+        back.output(
+            tuple(
+                fx.map_arg(
+                    values[count:], lambda used: inputs[used] if used in inputs else results[used.name]
+                )
+            )
+        )
         self._describe(back, descriptions[count:])
         self.report.streams.append(self.segment.stream)
         self.report.programs += [part for part in (forward, backward) if part.outputs()]
@@ -305,7 +373,9 @@ class _Joint:
         output.meta["desc"] = list(descriptions)
         graph.lint()
 
-    def _call(self, graph: fx.Graph, model: Any, ports: _Ports, given: dict[str, fx.Node]) -> dict[str, fx.Node]:
+    def _call(
+        self, graph: fx.Graph, model: Any, ports: _Ports, given: dict[str, fx.Node]
+    ) -> dict[str, fx.Node]:
         """Compiles a part and adds its call to the graph; gives the nodes of its results by name."""
         outputs = [name for name, _, _ in model.outputs()]
         if not outputs:
@@ -330,7 +400,8 @@ class _Joint:
         return results
 
     def _device(self) -> torch.device:
-        """That of values which the forward part keeps: of all tensors, a number on the CPU may be among them."""
+        """That of values which the forward part keeps: of all tensors, a number on the CPU may be among
+        them."""
         devices = [node.meta["val"].device for node in self.graph.nodes if is_tensor(node)]
         return next((device for device in devices if device.type != "cpu"), torch.device("cpu"))
 
@@ -344,8 +415,12 @@ class _Ports:
         self._inputs = {
             node.name: type_ for (node, _), type_ in zip(segment.inputs, segment.input_types, strict=True)
         }
-        self._outputs = {node.name: type_ for node, type_ in zip(segment.outputs, segment.output_types, strict=True)}
-        self._fakes = {node.name: node.meta["val"] for node in [*(node for node, _ in segment.inputs), *segment.outputs]}
+        self._outputs = {
+            node.name: type_ for node, type_ in zip(segment.outputs, segment.output_types, strict=True)
+        }
+        self._fakes = {
+            node.name: node.meta["val"] for node in [*(node for node, _ in segment.inputs), *segment.outputs]
+        }
         self._mode = detect_fake_mode([node.meta["val"] for node, _ in segment.inputs])
         for name, type_ in self._outputs.items():
             # The backward part may take a forward output as it lies in memory.

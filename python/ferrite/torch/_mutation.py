@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Inputs of a graph whose memory it changes.
 
-A functional graph ends with a node `copy_(input, value)` for each of them. Where a program computes the value and nothing
-reads the old contents later, the program writes it there itself: no second tensor is allocated, and nothing is copied.
+A functional graph ends with a node `copy_(input, value)` for each of them. Where a program computes the value
+and nothing reads the old contents later, the program writes it there itself: no second tensor is allocated,
+and nothing is copied.
 """
 
 from __future__ import annotations
@@ -55,7 +56,12 @@ def mutations_of(graph: fx.Graph) -> dict[fx.Node, Mutation]:
             continue
         if target in found:
             several.add(target)
-        if value.op != "get_attr" and value is not target and _same_type(target, value) and _can_be_written(target):
+        if (
+            value.op != "get_attr"
+            and value is not target
+            and _same_type(target, value)
+            and _can_be_written(target)
+        ):
             found[target] = Mutation(node, value)
     # A copy that something other than the output reads is no last one.
     return {
@@ -66,7 +72,8 @@ def mutations_of(graph: fx.Graph) -> dict[fx.Node, Mutation]:
 
 
 def changed_and_read_backward(graph: fx.Graph, forward_count: int) -> list[fx.Node]:
-    """The inputs of a joint graph that its forward pass changes, and from whose old contents gradients are computed."""
+    """The inputs of a joint graph that its forward pass changes, and from whose old contents gradients are
+    computed."""
     changed = {
         node.args[0]: None
         for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
@@ -83,11 +90,15 @@ def changed_and_read_backward(graph: fx.Graph, forward_count: int) -> list[fx.No
 
 
 def keep_old_contents(graph: fx.Graph, forward_count: int) -> None:
-    """Lets a joint graph read inputs that it changes from copies, which no partitioner recomputes: PyTorch's would save the
-    input itself for the backward pass, which then finds the new contents."""
+    """Lets a joint graph read inputs that it changes from copies, which no partitioner recomputes: PyTorch's
+    would save the input itself for the backward pass, which then finds the new contents."""
     placeholders = graph.find_nodes(op="placeholder")
     for node in changed_and_read_backward(graph, forward_count):
-        readers = [user for user in node.users if user.op != "output" and user.target is not torch.ops.aten.copy_.default]
+        readers = [
+            user
+            for user in node.users
+            if user.op != "output" and user.target is not torch.ops.aten.copy_.default
+        ]
         with graph.inserting_after(placeholders[-1]):
             copy = graph.call_function(torch.ops.aten.clone.default, (node,))
         copy.meta = {"val": node.meta["val"], "recompute": CheckpointPolicy.MUST_SAVE}
@@ -98,8 +109,8 @@ def keep_old_contents(graph: fx.Graph, forward_count: int) -> None:
 def mutated_in(
     parts: Sequence[Part], mutations: Mapping[fx.Node, Mutation]
 ) -> dict[int, dict[fx.Node, fx.Node]]:
-    """For a graph that is divided: by number of a part, the inputs that it changes, with the nodes that it computes for
-    them. These are changes after which nothing reads the input but the nodes of that part."""
+    """For a graph that is divided: by number of a part, the inputs that it changes, with the nodes that it
+    computes for them. These are changes after which nothing reads the input but the nodes of that part."""
     part_of = {node: number for number, part in enumerate(parts) for node in part.nodes}
     result: dict[int, dict[fx.Node, fx.Node]] = {}
     for target, one in mutations.items():
@@ -108,6 +119,8 @@ def mutated_in(
             continue
         readers = [user for user in target.users if user is not one.copy and user.op != "output"]
         # A node that runs in PyTorch may give a view of the input, which is read later.
-        if all(user in part_of and parts[part_of[user]].compiled and part_of[user] <= number for user in readers):
+        if all(
+            user in part_of and parts[part_of[user]].compiled and part_of[user] <= number for user in readers
+        ):
             result.setdefault(number, {})[target] = one.value
     return result

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Traces a training step to one functional graph of ATen operators.
 
-The model's, the loss's and the optimizer's own Python code run once on fake tensors. All tensors that they change are
-inputs of the graph, which ends with a node `copy_` for each of them.
+The model's, the loss's and the optimizer's own Python code run once on fake tensors. All tensors that they
+change are inputs of the graph, which ends with a node `copy_` for each of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ferrite.torch._pre_grad import has_pre_grad_passes, with_pre_grad_passes
 
 Tensor = torch.Tensor
 State = dict[str, Any]
-# The loss of parameters and buffers, by name, and a batch; and the tensors that are in the members' places afterwards.
+# The loss of parameters and buffers, by name, and a batch; and the tensors that are in the members' places
+# afterwards.
 _Value = Callable[[Mapping[str, Tensor], Sequence[Tensor]], tuple[Tensor, dict[str, Tensor]]]
 
 
@@ -35,8 +36,8 @@ class StepInputs:
 
     parameters: by name in the model. trained: the names of those that the optimizer changes.
     states: for each trained parameter, its tensors in the optimizer's state but for the counter "step".
-    counters: the steps so far, as f32; one vector for all parameters of equal counts. counter_of: for each trained
-        parameter the number of its vector, -1 if it has none.
+    counters: the steps so far, as f32; one vector for all parameters of equal counts. counter_of: for each
+        trained parameter the number of its vector, -1 if it has none.
     rates: the learning rate of each group of the optimizer.
     batch: the tensors among the arguments of the loss.
     """
@@ -53,7 +54,14 @@ class StepInputs:
     def tensors(self) -> list[Tensor]:
         """All of them, in the order of the graph's inputs."""
         states = [one for state in self.states for one in state.values()]
-        return [*self.parameters.values(), *self.buffers.values(), *states, *self.counters, *self.rates, *self.batch]
+        return [
+            *self.parameters.values(),
+            *self.buffers.values(),
+            *states,
+            *self.counters,
+            *self.rates,
+            *self.batch,
+        ]
 
     def with_tensors(self, tensors: Sequence[Tensor]) -> StepInputs:
         """The same with other tensors, in the order of tensors()."""
@@ -77,8 +85,8 @@ class StepInputs:
 
 
 class _TensorsAsScalars(TorchFunctionMode):
-    """Optimizers multiply by `alpha` or `value`, which PyTorch takes as numbers. Where these are tensors, learning rates or
-    counters that are inputs of the graph, the multiplication is an operation of its own."""
+    """Optimizers multiply by `alpha` or `value`, which PyTorch takes as numbers. Where these are tensors,
+    learning rates or counters that are inputs of the graph, the multiplication is an operation of its own."""
 
     _sums = {Tensor.add: 1, Tensor.add_: 1, Tensor.sub: -1, Tensor.sub_: -1, torch.add: 1, torch.sub: -1}
     _products = {
@@ -103,8 +111,8 @@ class _TensorsAsScalars(TorchFunctionMode):
 
 @contextlib.contextmanager
 def _compiling() -> Iterator[None]:
-    """Code that asks torch.compiler.is_compiling() hears that it is traced: optimizers then leave counters tensors. The
-    Python dispatcher has forms of operators, such as batch norm's, that say what they change."""
+    """Code that asks torch.compiler.is_compiling() hears that it is traced: optimizers then leave counters
+    tensors. The Python dispatcher has forms of operators, such as batch norm's, that say what they change."""
     with torch.compiler._compile_session_context(), enable_python_dispatcher():
         yield
 
@@ -144,12 +152,15 @@ class StepTracer:
         self._options = options
 
     def trace(
-        self, inputs: StepInputs, arguments: Callable[[Sequence[Tensor]], Sequence[Any]], decompositions: Mapping[Any, Any]
+        self,
+        inputs: StepInputs,
+        arguments: Callable[[Sequence[Tensor]], Sequence[Any]],
+        decompositions: Mapping[Any, Any],
     ) -> fx.GraphModule:
         """The step as a functional graph, whose one result is the loss.
 
-        arguments: the loss's arguments, of the tensors of a batch. Raises what the code raises; ValueError where it does
-        what no graph can do.
+        arguments: the loss's arguments, of the tensors of a batch. Raises what the code raises; ValueError
+        where it does what no graph can do.
         """
         mode = FakeTensorMode(allow_non_fake_inputs=True)
         fakes = [mode.from_tensor(one.detach(), static_shapes=True) for one in inputs.tensors()]
@@ -184,7 +195,9 @@ class StepTracer:
                     return fx.Interpreter(traced).run(*tensors)
 
             with torch.no_grad():
-                functional = make_fx(torch.func.functionalize(again), decomposition_table=dict(decompositions))(*fakes)
+                functional = make_fx(
+                    torch.func.functionalize(again), decomposition_table=dict(decompositions)
+                )(*fakes)
             for node in functional.graph.nodes:
                 if node.op == "get_attr" and "val" not in node.meta:
                     node.meta["val"] = mode.from_tensor(getattr(functional, node.target), static_shapes=True)
@@ -196,7 +209,9 @@ class StepTracer:
         if isinstance(constant, Tensor) and constant.requires_grad:
             raise ValueError("the loss uses a tensor with a gradient that is no parameter of the model")
 
-    def _value(self, members: Mapping[str, Tensor], arguments: Sequence[Any]) -> tuple[Tensor, dict[str, Tensor]]:
+    def _value(
+        self, members: Mapping[str, Tensor], arguments: Sequence[Any]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss with these parameters and buffers, and what is in the members' places then."""
         used = dict(members)
         with torch.nn.utils.stateless._reparametrize_module(self._model, used, tie_weights=True):
@@ -210,7 +225,8 @@ class StepTracer:
         names = [*given.parameters, *given.buffers]
         trained = set(given.trained)
         tensors = [
-            one.detach().requires_grad_(name in trained) for name, one in [*given.parameters.items(), *given.buffers.items()]
+            one.detach().requires_grad_(name in trained)
+            for name, one in [*given.parameters.items(), *given.buffers.items()]
         ]
 
         def forward(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -219,9 +235,13 @@ class StepTracer:
             return result, *(used[name] for name in names)
 
         inputs = [*tensors, *given.batch]
-        graph = with_pre_grad_passes(make_fx(forward, pre_dispatch=True, record_stack_traces=True)(*inputs), inputs, self._options)
+        graph = with_pre_grad_passes(
+            make_fx(forward, pre_dispatch=True, record_stack_traces=True)(*inputs), inputs, self._options
+        )
 
-        def rewritten(members: Mapping[str, Tensor], batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        def rewritten(
+            members: Mapping[str, Tensor], batch: Sequence[Tensor]
+        ) -> tuple[Tensor, dict[str, Tensor]]:
             result, *used = fx.Interpreter(graph).run(*(members[name] for name in names), *batch)
             return result, dict(zip(names, used, strict=True))
 
@@ -231,11 +251,14 @@ class StepTracer:
         """`numbers`: of all groups of the optimizer, instead of their own."""
         trained = set(given.trained)
         leaves = {
-            name: one.detach().requires_grad_() if name in trained else one for name, one in given.parameters.items()
+            name: one.detach().requires_grad_() if name in trained else one
+            for name, one in given.parameters.items()
         }
         with torch.enable_grad():
             loss, used = value({**leaves, **given.buffers}, given.batch)
-            gradients = torch.autograd.grad(loss.sum(), [leaves[name] for name in given.trained], allow_unused=True)
+            gradients = torch.autograd.grad(
+                loss.sum(), [leaves[name] for name in given.trained], allow_unused=True
+            )
         with torch.no_grad():
             for name, buffer in given.buffers.items():
                 if used[name] is not buffer:  # a module has put another tensor there
@@ -243,7 +266,9 @@ class StepTracer:
             self._change(given, gradients, numbers)
         return loss.detach()
 
-    def _change(self, given: StepInputs, gradients: Sequence[Tensor | None], numbers: Mapping[str, Any]) -> None:
+    def _change(
+        self, given: StepInputs, gradients: Sequence[Tensor | None], numbers: Mapping[str, Any]
+    ) -> None:
         """The optimizer's step."""
         parameters = [given.parameters[name] for name in given.trained]
         for parameter, gradient in zip(parameters, gradients, strict=True):
@@ -254,15 +279,20 @@ class StepTracer:
         groups = []
         for group, rate in zip(self._optimizer.param_groups, given.rates, strict=True):
             own = [by_name[self._names[one]] for one in group["params"] if self._names[one] in by_name]
-            # One parameter after the other: lists of tensors are for launching less, and a program launches anyway.
+            # One parameter after the other: lists of tensors are for launching less, and a program launches
+            # anyway.
             groups.append({**group, "params": own, "lr": rate, "foreach": False, "fused": False, **numbers})
         state: collections.defaultdict[Tensor, State] = collections.defaultdict(dict)
         originals = {name: self._optimizer.state[one] for one, name in self._names.items()}
-        for name, parameter, own, counter in zip(given.trained, parameters, given.states, given.counter_of, strict=True):
+        for name, parameter, own, counter in zip(
+            given.trained, parameters, given.states, given.counter_of, strict=True
+        ):
             state[parameter] = {**originals[name], **own}
             if counter >= 0:
                 if parameter.grad is None:
-                    raise ValueError(f"the loss does not depend on '{name}' any more, so that its counter stops")
+                    raise ValueError(
+                        f"the loss does not depend on '{name}' any more, so that its counter stops"
+                    )
                 # In f64, as Python's numbers are: 1 - beta**step loses digits in f32.
                 state[parameter]["step"] = given.counters[counter][0].to(torch.float64)
         before = {parameter: dict(own) for parameter, own in state.items()}

@@ -28,13 +28,14 @@ def train_step(
     *,
     clip_norm: float | None = None,
 ) -> Callable[..., Tensor]:
-    """A function that takes a batch, runs forward pass, loss, backward pass and optimizer, and returns the loss.
+    """A function that takes a batch, runs forward pass, loss, backward pass and optimizer, and returns the
+    loss.
 
-    All of it is one program. It writes parameters, buffers and the optimizer's states where they are, and stores no
-    gradient that only the optimizer reads: `parameter.grad` is None after a step. The first call runs in PyTorch, since an
-    optimizer makes its states in its first step, and compiles. Learning rates may change at any time. Other numbers of
-    the optimizer, shapes of the batch, training and evaluation mode and `requires_grad` may change too; a program is
-    compiled for each combination.
+    All of it is one program. It writes parameters, buffers and the optimizer's states where they are, and
+    stores no gradient that only the optimizer reads: `parameter.grad` is None after a step. The first call
+    runs in PyTorch, since an optimizer makes its states in its first step, and compiles. Learning rates may
+    change at any time. Other numbers of the optimizer, shapes of the batch, training and evaluation mode and
+    `requires_grad` may change too; a program is compiled for each combination.
 
     model: with all parameters of the optimizer.
     loss: called as loss(model, *batch); returns a tensor of one element.
@@ -42,9 +43,10 @@ def train_step(
     options: as for torch.compile(backend="ferrite").
     clip_norm: the norm to which the gradients are scaled down if theirs is larger, as by clip_grad_norm_.
 
-    A step that cannot be traced (it asks for values of tensors, or the optimizer has hooks) runs as two graphs instead,
-    of which the second is the optimizer, and a warning says so once; with the option fallback="error" it is an Error
-    (FE-Y02). Raises what the model raises. One thread at a time may call the function.
+    A step that cannot be traced (it asks for values of tensors, or the optimizer has hooks) runs as two
+    graphs instead, of which the second is the optimizer, and a warning says so once; with the option
+    fallback="error" it is an Error (FE-Y02). Raises what the model raises. One thread at a time may call the
+    function.
     """
     return _TrainStep(model, loss, optimizer, Options.of(options), clip_norm)
 
@@ -77,7 +79,9 @@ class _TrainStep:
                     )
         self._rates = [_rate_on(group) for group in optimizer.param_groups]
         self._counters: list[Tensor] = []
-        self._counted: dict[Tensor, Tensor] = {}  # parameter -> its element of a counter, which is its state "step"
+        self._counted: dict[Tensor, Tensor] = (
+            {}
+        )  # parameter -> its element of a counter, which is its state "step"
         self._counter_of: dict[Tensor, int] = {}
         self._tracer = StepTracer(model, loss, optimizer, self._names, clip_norm, options)
         self._programs: dict[Any, _Program] = {}
@@ -115,7 +119,8 @@ class _TrainStep:
         key = (
             structure,
             tuple(
-                (one.dtype, one.device, one.shape, one.stride()) if isinstance(one, Tensor) else one for one in leaves
+                (one.dtype, one.device, one.shape, one.stride()) if isinstance(one, Tensor) else one
+                for one in leaves
             ),
             tuple(module.training for module in self._modules),
             tuple(one.requires_grad for one in self._names),
@@ -174,7 +179,11 @@ class _TrainStep:
             own = self._optimizer.state[one] if one in self._optimizer.state else {}
             counted = one in self._counted
             states.append(
-                {name: value for name, value in own.items() if isinstance(value, Tensor) and not (counted and name == "step")}
+                {
+                    name: value
+                    for name, value in own.items()
+                    if isinstance(value, Tensor) and not (counted and name == "step")
+                }
             )
         return StepInputs(
             parameters=self._parameters,
@@ -188,11 +197,17 @@ class _TrainStep:
         )
 
     def _count(self) -> None:
-        """Makes the counters "step" of parameters with equal counts elements of one vector, which is one input of the
-        program and one calculation for all of them. They are still tensors of their own for everybody else."""
+        """Makes the counters "step" of parameters with equal counts elements of one vector, which is one
+        input of the program and one calculation for all of them. They are still tensors of their own for
+        everybody else.
+        """
         state = self._optimizer.state
-        counters = {one: state[one]["step"] for one in self._trained() if _is_counter(state.get(one, {}).get("step"))}
-        if counters.keys() == self._counted.keys() and all(self._counted[one] is step for one, step in counters.items()):
+        counters = {
+            one: state[one]["step"] for one in self._trained() if _is_counter(state.get(one, {}).get("step"))
+        }
+        if counters.keys() == self._counted.keys() and all(
+            self._counted[one] is step for one, step in counters.items()
+        ):
             return
         equal: dict[tuple[float, torch.dtype, torch.device], list[Tensor]] = {}
         for one, step in counters.items():
@@ -209,10 +224,14 @@ class _TrainStep:
         """From now on, the step is two graphs."""
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if self._options.fallback == "error":
-            raise Error("FE-Y02", f"the training step cannot be one graph: {text}", "train_step", 1) from error
+            raise Error(
+                "FE-Y02", f"the training step cannot be one graph: {text}", "train_step", 1
+            ) from error
         if self._options.fallback == "warn":
             warn_once(f"ferrite: the training step runs as two graphs, since it cannot be one: {text}")
-        self._in_two = _step_of_two_graphs(self._model, self._loss, self._optimizer, self._options, self._clip_norm)
+        self._in_two = _step_of_two_graphs(
+            self._model, self._loss, self._optimizer, self._options, self._clip_norm
+        )
 
 
 class _Program:
@@ -224,12 +243,16 @@ class _Program:
 
 
 def _changed(graph: torch.fx.GraphModule) -> list[int]:
-    targets = {node.args[0] for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)}
+    targets = {
+        node.args[0]
+        for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
+    }
     return [k for k, node in enumerate(graph.graph.find_nodes(op="placeholder")) if node in targets]
 
 
 def _rate_on(group: Mapping[str, Any]) -> Tensor:
-    """Where the learning rate of a group is passed, beside its parameters; in f64, as a number of Python is."""
+    """Where the learning rate of a group is passed, beside its parameters; in f64, as a number of Python
+    is."""
     return torch.zeros((), dtype=torch.float64, device=group["params"][0].device)
 
 
@@ -244,7 +267,8 @@ def _step_of_two_graphs(
     options: Options,
     clip_norm: float | None,
 ) -> Callable[..., Tensor]:
-    """Forward pass, loss and backward pass are one graph; the optimizer is a second one, since PyTorch divides there."""
+    """Forward pass, loss and backward pass are one graph; the optimizer is a second one, since PyTorch
+    divides there."""
     parameters = [one for group in optimizer.param_groups for one in group["params"] if one.requires_grad]
 
     def step(*batch: Any) -> Tensor:

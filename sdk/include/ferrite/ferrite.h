@@ -155,12 +155,12 @@ FERRITE_API int32_t ferrite_run_alloc(ferrite_model* model, const DLTensor* cons
 // Options of one run.
 typedef struct ferrite_run_options {
   uint64_t size;
-  // A stream of the device's driver; CUDA's legacy default stream is CU_STREAM_LEGACY, 1. The run starts
-  // after the work queued on it so far, and later work on it starts after the run. If all tensors are on the
-  // device and the model checks no indices that depend on its inputs, the call returns as soon as the work is
-  // queued; a later failure of that work is reported by the driver or by a later call. The stream must stay
-  // open until the model is freed and the tensors made with it are released. Null: the run waits for its own
-  // work, and for no other stream.
+  // A stream of the device's driver; a driver's legacy default stream by its handle that is not null (1). The
+  // run starts after the work queued on it so far, and later work on it starts after the run. If all tensors
+  // are on the device and the model checks no indices that depend on its inputs, the call returns as soon as
+  // the work is queued; a later failure of that work is reported by the driver or by a later call. The stream
+  // must stay open until the model is freed and the tensors made with it are released. Null: the run waits
+  // for its own work, and for no other stream.
   void* stream;
   // Non-zero: outputs that the run allocates are in the memory of ferrite_session_device().
   uint32_t outputs_on_device;

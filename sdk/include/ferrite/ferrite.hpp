@@ -303,7 +303,7 @@ class Model {
     detail::check_call(ferrite_model_unsupported(handle_.get(), &text, detail::append_text));
     return text;
   }
-  /// What the passes of a phase change, as JSON; as ferrite_model_changed_regions().
+  /// The changes of a phase's passes, as JSON; as ferrite_model_changed_regions().
   std::string changed_regions(const std::string& phase, std::span<const uint64_t> outputs) const {
     std::string text;
     detail::check_call(ferrite_model_changed_regions(handle_.get(), phase.c_str(), outputs.data(),
