@@ -37,7 +37,23 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         whole += [getattr(packet, overload) for overload in packet.overloads() if overload == "default"]
     for overload in whole:
         table.pop(overload, None)
+    table[aten._weight_norm_interface_backward.default] = _weight_norm_backward  # the table has the forward only
     return table
+
+
+def _weight_norm_backward(
+    gradient: torch.Tensor, direction: torch.Tensor, length: torch.Tensor, norms: torch.Tensor, dim: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The gradients of the direction and of the length of a weight that is `direction * (length / norms)`.
+
+    norms: of the direction over all dims but `dim`, of the length's shape; of bf16 and f16 they are f32.
+    """
+    others = [k for k in range(direction.dim()) if k != dim % direction.dim()]
+    norms = norms.to(length.dtype)
+    along = gradient * direction
+    if others:  # no dims would be all dims
+        along = along.sum(others, keepdim=True)
+    return length / norms * (gradient - direction * (along / (norms * norms))), along / norms
 
 
 class CompileError(Error, ShortenTraceback):
