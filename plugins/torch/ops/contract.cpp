@@ -37,18 +37,33 @@ void dot(Context& c) {
   c.give(reshape_to(c, product_of(c, reshape_to(c, a, {1, n}), reshape_to(c, b, {n, 1})), {}));
 }
 
+bool scales(Context& c) {
+  return (c.has("alpha") && c.number("alpha") != 1) || (c.has("beta") && c.number("beta") != 1);
+}
+
+/// The dtype of a scaled sum before it is rounded to that of the result, as PyTorch's libraries compute it.
+DType sum_dtype(Context& c) { return scales(c) ? accumulated(c.result().dtype) : c.result().dtype; }
+
+/// The product of two arguments, in sum_dtype().
+Value summed_product_of(Context& c, std::string_view a, std::string_view b) {
+  const DType dtype = sum_dtype(c);
+  return product_of(c, c.operand(a, dtype), c.operand(b, dtype));
+}
+
 /// beta * self + alpha * product; with beta 0 PyTorch does not read self.
 void add_to_product(Context& c, Value product) {
-  const DType dtype = c.result().dtype;
+  const DType dtype = sum_dtype(c);
+  product = cast_to(c, product, dtype);
+  const auto give = [&](Value sum) { c.give(cast_to(c, sum, c.result().dtype)); };
   if (c.has("alpha") && c.number("alpha") != 1)
     product = binary(c, "mul", product, c.operand("alpha", dtype));
   Value added = c.operand("self", dtype);
-  if (c.has("beta") && c.number("beta") == 0) return c.give(expand_to(c, product, c.result().dims));
+  if (c.has("beta") && c.number("beta") == 0) return give(expand_to(c, product, c.result().dims));
   if (c.has("beta") && c.number("beta") != 1) added = binary(c, "mul", added, c.operand("beta", dtype));
-  c.give(binary(c, "add", product, added));
+  give(binary(c, "add", product, added));
 }
-void addmm(Context& c) { add_to_product(c, product_of(c, "mat1", "mat2")); }
-void baddbmm(Context& c) { add_to_product(c, product_of(c, "batch1", "batch2")); }
+void addmm(Context& c) { add_to_product(c, summed_product_of(c, "mat1", "mat2")); }
+void baddbmm(Context& c) { add_to_product(c, summed_product_of(c, "batch1", "batch2")); }
 void addmv(Context& c) {
   const Value a = c.tensor("mat"), v = c.tensor("vec");
   add_to_product(c, reshape_to(c, product_of(c, a, reshape_to(c, v, {v.dims()[0], 1})), c.result().dims));

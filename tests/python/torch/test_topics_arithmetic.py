@@ -204,6 +204,18 @@ Complex = topic("Complex", {
 })
 
 
+class Rounding(TopicTest):
+    def test_a_scaled_sum_of_a_product_is_rounded_once(self):
+        def scaled(x, a):
+            return torch.addmm(x, a, x, beta=3.4445)
+
+        x, a = torch.randn(4, 5), torch.randn(4, 4)
+        for dtype in (torch.bfloat16, torch.float16):
+            narrow = x.to(dtype), a.to(dtype)
+            exact = scaled(*(one.double() for one in narrow))
+            error, eager = ((run(*narrow).double() - exact).abs().max() for run in (self.compiled(scaled), scaled))
+            self.assertLessEqual(error, 1.1 * eager, dtype)
+
 
 class ComplexIsRefused(TopicTest):
     def test_by_name(self):
