@@ -37,7 +37,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         whole += [getattr(packet, overload) for overload in packet.overloads() if overload == "default"]
     for overload in whole:
         table.pop(overload, None)
-    table[aten._weight_norm_interface_backward.default] = _weight_norm_backward  # the table has the forward only
+    table[aten._weight_norm_interface_backward.default] = (
+        _weight_norm_backward  # the table has the forward only
+    )
     return table
 
 
