@@ -24,6 +24,7 @@
 #include "core/schedule/memory/memory_demand.h"
 #include "core/schedule/rewrites/at_load.h"
 #include "core/schedule/rewrites/k_contiguous.h"
+#include "core/schedule/rewrites/scattered_operands.h"
 #include "core/schedule/rewrites/layout.h"
 #include "core/schedule/rewrites/padding.h"
 #include "core/schedule/rewrites/parallel_scatter.h"
@@ -280,6 +281,8 @@ Result<void> Steps::choose_layouts() {
   schedule::choose_layouts(*made_.program, target_, ledger_);
   // Store operands of matrix products with the summed dim last, so that kernels read rows contiguously.
   schedule::make_k_contiguous(*made_.program, ledger_);
+  // Copy the operands that lie scattered even so.
+  schedule::store_scattered_operands(*made_.program, ledger_);
   return {};
 }
 

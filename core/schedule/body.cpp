@@ -162,27 +162,6 @@ bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
   });
 }
 
-bool view_scatters_operand(LoopProgram& program, const ProgramStatement& reader,
-                           const ProgramStatement& producer) {
-  const BufferId storage = program.storage(producer.stores[0].buffer);
-  const auto is_linear = [&](BufferId buffer, std::span<const index::Expr> at) {
-    const auto strides = ferrite::loop::contiguous_strides(program.buffers[buffer].dims);
-    std::vector<index::Term> terms;
-    for (size_t d = 0; d < at.size(); ++d) terms.push_back({at[d], strides[d]});
-    return program.pool.affine(program.pool.linear(0, terms)).rest.empty();
-  };
-  for (const OpId operand : {reader.contract_a, reader.contract_b}) {
-    const auto& load = reader.ops[operand];
-    if (load.code != FE_OP_LOAD || program.storage(load.buffer) != storage) continue;
-    const auto at = place_of(program, producer, load);
-    const auto& source = producer.ops[producer.stores[0].value];
-    std::vector<index::Expr> moved;
-    for (const auto expr : source.index) moved.push_back(program.pool.substitute(expr, at));
-    if (is_linear(storage, load.index) && !is_linear(source.buffer, moved)) return true;
-  }
-  return false;
-}
-
 int64_t loaded_bytes(const LoopProgram& program, const Statement& map) {
   const int64_t points = map.points(VarKind::parallel);
   int64_t bytes = 0;

@@ -51,11 +51,6 @@ bool picks_in_size_one(const LoopProgram& program, const BodyOp& load);
 bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
                            const ProgramStatement& producer);
 
-/// Whether the view `producer` moves an operand's elements so that its address is no longer linear in the
-/// loops of `reader`, while it is if the view is stored.
-bool view_scatters_operand(LoopProgram& program, const ProgramStatement& reader,
-                           const ProgramStatement& producer);
-
 /// The bytes that one execution of a map reads.
 int64_t loaded_bytes(const LoopProgram& program, const Statement& map);
 

@@ -12,8 +12,6 @@ namespace {
 constexpr size_t most_operations = 96, most_loads = 8;
 // A value that would be recomputed from loaded values more often than this is stored, whatever it costs.
 constexpr int64_t most_times = 4;
-// An operand that a contraction reads this often is stored rather than read where a view finds its elements.
-constexpr int64_t times_read = 16;
 // A statement that gathers elements picks few of them if its source is this many times larger than its
 // result.
 constexpr int64_t times_larger = 16;
@@ -142,12 +140,8 @@ class Inliner {
       for (const auto& st : reader.stores)
         if (program_.storage(st.buffer) == storage) return false;
       // A contraction's operand has to stay a load here; fusion decides about computed operands (prologues).
-      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage)) {
-        if (!unmasked_view) return false;
-        if (!at_load_.statements[s] && all_points(reader) >= times_read * points &&
-            view_scatters_operand(program_, reader, producer))
-          return false;
-      }
+      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
+        return false;
       const auto reads = static_cast<size_t>(std::ranges::count_if(reader.ops, [&](const BodyOp& op) {
         return op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage;
       }));

@@ -27,6 +27,13 @@ graph @g(%x: f32[64,256], %y: f32[7,33]) -> (%r "r", %s "s") {
   %s = sin(%y) from "the_sine"
 }
 """
+# Two launches in a row.
+TWICE = """ferrite graph 0
+graph @g(%x: f32[64,64]) -> (%s "s") {
+  %r = matmul(%x, %x)
+  %s = matmul(%r, %x)
+}
+"""
 
 
 def ptxas():
@@ -234,9 +241,9 @@ graph @g(%x: {dtype}[{rows},{depth}], %y: {dtype}[{depth},{columns}]) -> (%r "r"
         self.assertNotIn("cluster", self.product("older", "f16", 64, 8192, 64, FAKE_DRIVER_MAJOR="8")[0])
 
     def test_launches_overlap(self):
-        self.write("sine.fe", SINE)
+        self.write("twice.fe", TWICE)
         for has_it, environment in ((True, {}), (False, {"FAKE_DRIVER_MAJOR": "8"}), (False, {"FAKE_DRIVER_VERSION": "12020"})):
-            done = self.run_on("sine.fe", **environment)
+            done = self.run_on("twice.fe", **environment)
             self.assertEqual(done.returncode, OK, done.stderr)
             # A run's first launch follows what is not known; the second one follows a launch of the run.
             self.assertEqual(["overlaps" in launch for launch in self.calls("launch")], [False, has_it], environment)

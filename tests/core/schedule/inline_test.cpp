@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How large a body inlining makes at most, and which views it leaves stored.
+// How large a body inlining makes at most.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
 
 #include "core/ir/loop/index_size.h"
-#include "core/schedule/group_kernel.h"
 #include "core/schedule/schedule.h"
 #include "tests/core/ir/loop_support.h"
 
@@ -73,62 +72,6 @@ TEST(Inline, StopsBeforeAnIndexIsTooLarge) {
         EXPECT_LE(size.levels, 64u);
         EXPECT_LE(size.parts, 512u);
       }
-}
-
-/// A product of a [64, 32] matrix, which is a view of a transposed [4, 2, 16, 16] input, and `columns`
-/// columns.
-LoopProgram product_of_transposed(int columns) {
-  auto program = loop::test::parsed(fmt::format(R"(ferrite loops 0
-buffer @0 : f32[4, 2, 16, 16] input 0
-buffer @1 : f32[32, {0}] input 1
-buffer @2 : f32[4, 16, 2, 16] temporary
-buffer @3 : f32[64, 32] temporary
-buffer @4 : f32[64, {0}] output 0
-outputs @4
-map (i0 < 4, i1 < 16, i2 < 2, i3 < 16) {{
-  %0 = load @0[i0, i2, i1, i3] : f32
-  store @2[i0, i1, i2, i3] = %0
-}}
-map (i0 < 64, i1 < 32) {{
-  %0 = load @2[i0 div 16, i0 mod 16, i1 div 16, i1 mod 16] : f32
-  store @3[i0, i1] = %0
-}}
-contract gemm (i0 < 64, i1 < {0}, reduce r0 < 32) of %0, %1 {{
-  %0 = load @3[i0, r0] : f32
-  %1 = load @1[r0, i1] : f32
-  %2 = mul %0, %1
-  reduction 0 = sum %2 : f32
-  %3 = reduced 0 : f32
-  store @4[i0, i1] = %3
-}}
-)",
-                                                columns));
-  Ledger ledger;
-  inline_producers(program, {}, ledger);
-  return program;
-}
-
-TEST(Inline, StoresAnOperandThatAViewScatters) {
-  // The reshaped view keeps the operand's address linear, and the transposed one does not.
-  const auto program = product_of_transposed(16);
-  ASSERT_EQ(program.statements.size(), 2u);
-  EXPECT_EQ(program.statements[1].ops[0].buffer, 2u);
-  // Few columns: storing the operand costs more than reading it where it lies.
-  EXPECT_EQ(product_of_transposed(8).statements.size(), 1u);
-}
-
-TEST(Inline, KernelsJoinTheDimsThatAViewSplits) {
-  const auto program = product_of_transposed(16);
-  const auto kernel = kernel_of(program, 1).kernel;
-  ASSERT_EQ(kernel.buffers.size(), 3u);
-  EXPECT_EQ(kernel.buffers[0].dims, (std::vector<int64_t>{64, 32}));
-  EXPECT_EQ(kernel.buffers[0].strides, (std::vector<int64_t>{32, 1}));
-  const auto& index = kernel.statements[0].ops[0].index;
-  ASSERT_EQ(index.size(), 2u);
-  EXPECT_TRUE(kernel.pool.as_symbol(index[0]));
-  EXPECT_TRUE(kernel.pool.as_symbol(index[1]));
-  // Where nothing was split, the dims stay: those of the map that transposes.
-  EXPECT_EQ(kernel_of(program, 0).kernel.buffers[0].dims, (std::vector<int64_t>{4, 2, 16, 16}));
 }
 
 TEST(Inline, CountsNoSingleNumbersAsLoads) {
