@@ -371,7 +371,7 @@ TEST_F(EmbedTest, WrapperDividesJointModels) {
   ferrite::PartitionOptions options;
   options.forward_outputs = 1;
   EXPECT_THROW(joint.partition(options), ferrite::Error);
-  options.input_kinds = {FERRITE_INPUT_TRANSIENT, FERRITE_INPUT_TANGENT};
+  options.input_kinds = {FERRITE_INPUT_HELD, FERRITE_INPUT_TANGENT};
   auto [forward, backward] = joint.partition(options);
   ASSERT_EQ(forward.outputs().size(), 1U);
   ASSERT_EQ(backward.inputs().size(), 2U);
