@@ -17,6 +17,10 @@ constexpr int64_t least_rows = 16;
 /// The kernel saves the traffic of the matrices, so it may leave this share of the workers idle.
 constexpr int64_t workers_of_task = 2;
 
+// Two products in a row, such as the layers of a feed-forward network, are a GEMM chain, which is fused by
+// cost.
+constexpr int64_t least_products = 3;
+
 }  // namespace
 
 /// Whether the statement has exactly these parallel loops, by extent.
@@ -82,6 +86,9 @@ std::vector<uint32_t> AccumulatedProducts::candidate(const Groups& groups, uint3
             members.insert(writer).second)
           open.push_back(writer);
   }
+  const auto products = std::ranges::count_if(
+      members, [&](uint32_t s) { return program_.statements[s].kind == FE_STATEMENT_CONTRACT; });
+  if (products < least_products) return {};
   const auto is_alone = [&](uint32_t s) { return groups[groups.of(s)].statements.size() == 1; };
   if (!std::ranges::all_of(members, is_alone)) return {};
   return {members.begin(), members.end()};
