@@ -162,6 +162,21 @@ bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
   });
 }
 
+int64_t executions(const Statement& statement) {
+  int64_t count = 1;
+  for (const auto& var : statement.vars) count *= std::max<int64_t>(1, var.extent);
+  return count;
+}
+
+int64_t products_of(const LoopProgram& program, const Statement& contract, const BodyOp& operand) {
+  int64_t count = 1;
+  for (const auto& var : contract.vars)
+    if (std::ranges::none_of(operand.index,
+                             [&](index::Expr at) { return program.pool.depends_on(at, var.symbol); }))
+      count *= std::max<int64_t>(1, var.extent);
+  return count;
+}
+
 int64_t loaded_bytes(const LoopProgram& program, const Statement& map) {
   const int64_t points = map.points(VarKind::parallel);
   int64_t bytes = 0;

@@ -51,6 +51,12 @@ bool picks_in_size_one(const LoopProgram& program, const BodyOp& load);
 bool index_grows_too_large(LoopProgram& program, const ProgramStatement& reader,
                            const ProgramStatement& producer);
 
+/// The number of executions of the statement's body; loops without any count as one.
+int64_t executions(const Statement& statement);
+
+/// The number of products of a contraction in which an element of the operand takes part.
+int64_t products_of(const LoopProgram& program, const Statement& contract, const BodyOp& operand);
+
 /// The bytes that one execution of a map reads.
 int64_t loaded_bytes(const LoopProgram& program, const Statement& map);
 

@@ -9,18 +9,13 @@
 
 #include <fmt/format.h>
 
+#include "core/schedule/body.h"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
 
 using Index = std::span<const index::Expr>;
-
-int64_t points(const Statement& statement) {
-  int64_t points = 1;
-  for (const auto& var : statement.vars) points *= std::max<int64_t>(1, var.extent);
-  return points;
-}
 
 /// One loop of an access pattern: the distance in elements between iterations, and the number of iterations.
 struct Step {
@@ -151,8 +146,8 @@ Refusal mismatch(const LoopProgram& program, uint32_t first, uint32_t second, Bu
   for (const auto& a : of_x)
     for (const auto& b : of_y) {
       if (stored && !a.store && !b.store) continue;
-      auto found = compare(walk_of(program, x, storage, a.index), points(x),
-                           walk_of(program, y, storage, b.index), points(y));
+      auto found = compare(walk_of(program, x, storage, a.index), executions(x),
+                           walk_of(program, y, storage, b.index), executions(y));
       if (!found.category.empty()) return found;
     }
   return {};

@@ -32,16 +32,6 @@ OpId only_load(const LoopProgram& program, const Statement& statement, BufferId 
   return found;
 }
 
-/// The number of products in which an element of the operand takes part.
-int64_t products_of(const LoopProgram& program, const Statement& contract, const BodyOp& operand) {
-  int64_t count = 1;
-  for (const auto& var : contract.vars)
-    if (std::ranges::none_of(operand.index,
-                             [&](index::Expr at) { return program.pool.depends_on(at, var.symbol); }))
-      count *= std::max<int64_t>(1, var.extent);
-  return count;
-}
-
 void add_once(std::vector<uint32_t>& list, uint32_t item) {
   if (std::ranges::find(list, item) == list.end()) list.push_back(item);
 }

@@ -151,7 +151,7 @@ class Inliner {
       if (!view && reader_cost.loads + cost.loads > most_loads) return false;
       if (view) continue;
       // The number of times that the reader would compute each element.
-      const int64_t computed = all_points(reader) * static_cast<int64_t>(reads);
+      const int64_t computed = executions(reader) * static_cast<int64_t>(reads);
       bool recomputed = computed > points;
       if (recomputed && (cost.expensive > 0 || cost.prims > cheap_ || cost.loads > 1 || cost.indirect > 0))
         return false;
@@ -169,13 +169,6 @@ class Inliner {
     bool small = cost.prims <= cheap_ && cost.expensive == 0 && readers.size() <= 3 &&
                  (cost.indirect == 0 || cost.loaded_elements * 4 <= points);
     return small && cost.loaded_elements * 10 <= points * 12 && !could_be_epilogue(s);
-  }
-
-  /// The executions of the statement's body.
-  static int64_t all_points(const Statement& statement) {
-    int64_t points = 1;
-    for (const auto& var : statement.vars) points *= std::max<int64_t>(1, var.extent);
-    return points;
   }
 
   /// Whether the statement only casts its input, element by element, to a wider float.

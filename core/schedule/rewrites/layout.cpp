@@ -385,9 +385,8 @@ class LayoutChooser {
       if (read.store || read.index->empty() || store.index.empty() || !(inner_[read.storage] || inner_[to]) ||
           program_.buffers[read.storage].elements() != program_.buffers[to].elements())
         continue;
-      const bool kept = is_sum(read.index->back()) && is_sum(store.index.back()) &&
-                        symbols_of(read.index->back()) == symbols_of(store.index.back());
-      if (!kept && keeps_order(read, to, store.index)) result.push_back(inner_[to] ? to : read.storage);
+      if (!share_innermost(read.index->back(), store.index.back()) && keeps_order(read, to, store.index))
+        result.push_back(inner_[to] ? to : read.storage);
     }
     return result;
   }
@@ -417,8 +416,11 @@ class LayoutChooser {
     const auto last = [&](BufferId storage, const std::vector<index::Expr>& index) {
       return index[inner_[storage].value_or(index.size() - 1)];
     };
-    const auto from = last(read.storage, *read.index), written = last(to, stored);
-    return is_sum(from) && is_sum(written) && symbols_of(from) == symbols_of(written);
+    return share_innermost(last(read.storage, *read.index), last(to, stored));
+  }
+  /// Whether the same variables address the innermost dims of two accesses.
+  bool share_innermost(index::Expr one, index::Expr other) const {
+    return is_sum(one) && is_sum(other) && symbols_of(one) == symbols_of(other);
   }
 
   LoopProgram& program_;

@@ -102,8 +102,7 @@ int64_t bytes_of_part(const Statement& whole) {
 
 Cut cut_within(const Statement& statement, int64_t wanted, int64_t part_bytes, int64_t allowed) {
   constexpr int64_t slack = 1 << 10, largest = 1 << 20, share = 64;
-  int64_t points = 1;
-  for (const auto& var : statement.vars) points *= std::max<int64_t>(1, var.extent);
+  const int64_t points = executions(statement);
   const int64_t most =
       std::max(allowed, std::clamp(points * bits_of(DType::f32_) / 8 / share, slack, largest));
   for (wanted = std::min(wanted, most / part_bytes); wanted > 1; wanted = wanted * 3 / 4) {

@@ -56,12 +56,7 @@ class OperandStore {
       return false;
     for (const auto& op : statement.ops)
       if (op.code == FE_OP_INDIRECT && depends_on(load, op.symbol)) return false;
-    int64_t points = 1, elements = 1;
-    for (const auto& var : statement.vars) {
-      points *= std::max<int64_t>(1, var.extent);
-      if (depends_on(load, var.symbol)) elements *= std::max<int64_t>(1, var.extent);
-    }
-    if (points < least_products * elements) return false;
+    if (products_of(program_, statement, load) < least_products) return false;
     std::vector<index::Term> terms;
     for (size_t d = 0; d < load.index.size(); ++d) terms.push_back({load.index[d], buffer.strides[d]});
     return !program_.pool.affine(program_.pool.linear(0, terms)).rest.empty();
