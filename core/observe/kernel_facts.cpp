@@ -12,16 +12,15 @@ namespace ferrite::core::observe {
 namespace {
 
 using loop::BodyOp;
-using loop::Statement;
 using loop::VarKind;
 
-double points_of(const Statement& statement) {
+double points_of(const loop::Statement& statement) {
   double points = 1;
   for (const auto& var : statement.vars) points *= static_cast<double>(var.extent);
   return points;
 }
 
-double parallel_points_of(const Statement& statement) {
+double parallel_points_of(const loop::Statement& statement) {
   double points = 1;
   for (const auto& var : statement.vars)
     if (var.kind == VarKind::parallel) points *= static_cast<double>(var.extent);
@@ -58,7 +57,7 @@ int64_t step_of(const loop::Kernel& kernel, const BodyOp& load, loop::index::Sym
 
 /// Whether the loads of a reduction are contiguous along a reduced or along a kept dim; the largest buffer
 /// decides.
-std::string reduction_hint_of(const loop::Kernel& kernel, const Statement& statement) {
+std::string reduction_hint_of(const loop::Kernel& kernel, const loop::Statement& statement) {
   const BodyOp* largest = nullptr;
   for (const auto& op : statement.ops)
     if (op.code == FE_OP_LOAD && kernel.buffers[op.buffer].kind != FE_BUFFER_LOCAL &&
@@ -78,7 +77,7 @@ std::string reduction_hint_of(const loop::Kernel& kernel, const Statement& state
 /// computations do not count.
 class Work {
  public:
-  Work(const loop::Kernel& kernel, const Statement& statement)
+  Work(const loop::Kernel& kernel, const loop::Statement& statement)
       : kernel_(kernel),
         statement_(statement),
         counted_(statement.ops.size()),
@@ -162,7 +161,7 @@ class Work {
   }
 
   const loop::Kernel& kernel_;
-  const Statement& statement_;
+  const loop::Statement& statement_;
   std::vector<bool> counted_;
   std::vector<double> times_;
 };
@@ -171,7 +170,7 @@ class Work {
 
 Facts facts_of(const loop::Kernel& kernel) {
   Facts facts;
-  const Statement* main = nullptr;
+  const loop::Statement* main = nullptr;
   std::pair<int, double> most;
   facts.loops = kernel.statements.empty() ? 0 : kernel.shared;
   // The bytes that loads and stores can reach, by buffer.

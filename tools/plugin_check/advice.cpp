@@ -20,7 +20,7 @@
 namespace ferrite::core::plugin_check {
 namespace {
 
-constexpr size_t sampled_graphs = 60, hostile_graphs = 12;
+constexpr size_t advised_graphs = 60, hostile_graphs = 12;
 constexpr int64_t most_points = 20'000'000;  // of a graph that is interpreted
 
 /// A policy that is called with longer structs than those of this version.
@@ -297,7 +297,7 @@ void check_hostile_advice(const CheckOptions& options, const Subject& subject, R
 }
 
 void check_advice(const CheckOptions& options, const Subject& subject, Runner& runner) {
-  with_graphs(options, subject, runner, "schedules", sampled_graphs,
+  with_graphs(options, subject, runner, "schedules", advised_graphs,
               [&](const Policies& policies, const std::vector<graph::Graph>& graphs) {
                 return check_schedules(policies, graphs, subject.registry(), options.seed);
               });

@@ -15,7 +15,7 @@
 namespace ferrite::core::plugin_check {
 namespace {
 
-constexpr size_t most_refused = 48;  // calls of one callback
+constexpr size_t most_refused_by_op = 48;  // calls of one callback
 constexpr size_t thread_rounds = 3;
 
 /// A node of an op's samples, and the plugin's callbacks for it.
@@ -218,7 +218,7 @@ Verdict refused(const std::vector<Trial>& trials, const graph::OpRegistry& ops) 
     for (const auto callback : callbacks_of(trial)) {
       Treatment plain;
       const auto expected = run(callback, trial, plain, ops);
-      for (size_t k : refused_calls(plain.calls, most_refused)) {
+      for (size_t k : refused_calls(plain.calls, most_refused_by_op)) {
         Treatment treatment;
         treatment.refused = k;
         const auto given = run(callback, trial, treatment, ops);

@@ -24,7 +24,7 @@
 namespace ferrite::core::plugin_check {
 namespace {
 
-constexpr size_t most_refused = 32;
+constexpr size_t most_refused_by_part = 32;
 constexpr size_t cuts = 24, flips = 48;  // of a file or a kernel
 constexpr uint64_t most_file_bytes = 4 << 20;
 
@@ -306,7 +306,7 @@ void check_creation(const CheckOptions& options, const Subject& subject, Runner&
     Treatment count;
     FE_TRY(const auto expected, create_and_destroy(*plugin, config, count));
     if (count.calls == 0) return Verdict::skipped("it makes no calls of the host while it is created");
-    for (size_t k : refused_calls(count.calls, most_refused)) {
+    for (size_t k : refused_calls(count.calls, most_refused_by_part)) {
       Treatment treatment;
       treatment.refused = k;
       static_cast<void>(create_and_destroy(*plugin, config, treatment));
@@ -368,7 +368,7 @@ void check_hostile_importers(const CheckOptions& options, const Subject& subject
       Treatment count;
       static_cast<void>(import(importer, path, file->bytes(), registry, count));
       const auto expected = plain();
-      const auto refused = refused_calls(count.calls, most_refused);
+      const auto refused = refused_calls(count.calls, most_refused_by_part);
       for (size_t k : refused) {
         Treatment treatment;
         treatment.refused = k;

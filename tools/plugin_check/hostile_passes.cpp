@@ -18,8 +18,8 @@
 namespace ferrite::core::plugin_check {
 namespace {
 
-constexpr size_t sampled_graphs = 12;
-constexpr size_t most_refused = 24;  // calls of one run
+constexpr size_t hostile_pass_graphs = 12;
+constexpr size_t most_refused_by_pass = 24;  // calls of one run
 constexpr size_t thread_rounds = 4;
 constexpr size_t most_rewrites = 1000;  // endless rules fail sooner, and as often
 
@@ -136,7 +136,7 @@ Verdict refused(const plugin::PassEntry& pass, const std::vector<Trial>& trials,
   for (const auto& trial : trials) {
     Treatment count;
     static_cast<void>(run_treated(pass, *trial.graph, registry, count));
-    for (size_t k : refused_calls(count.calls, most_refused)) {
+    for (size_t k : refused_calls(count.calls, most_refused_by_pass)) {
       Treatment treatment;
       treatment.refused = k;
       // The graph is verified only if the pass reports success; after a failure, the host rolls back.
@@ -216,7 +216,7 @@ void check_hostile_passes(const CheckOptions& options, const Subject& subject, R
         if (!works_on_graphs(*pass)) return Verdict::skipped("the hook has no graph");
         if (!pass->pass && registry.rule_sets()[pass->rule_set].predicates.empty())
           return Verdict::skipped("these rules call nothing of the plugin");
-        if (graphs.empty()) graphs = sample_graphs(subject, options, sampled_graphs);
+        if (graphs.empty()) graphs = sample_graphs(subject, options, hostile_pass_graphs);
         if (graphs.empty()) return Verdict::skipped("no op has samples out of which graphs could be made");
         for (size_t k = trials.size(); k < graphs.size(); ++k) {
           Treatment plain;

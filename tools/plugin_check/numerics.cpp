@@ -21,7 +21,7 @@
 namespace ferrite::core::plugin_check {
 namespace {
 
-constexpr size_t sampled_graphs = 150;
+constexpr size_t compared_graphs = 150;
 constexpr size_t most_rounds = 8;
 
 /// Tests one rule on graphs that are drawn from its own text.
@@ -248,7 +248,7 @@ void check_passes(const CheckOptions& options, const Subject& subject, Runner& r
     auto with_graphs = [&](std::string_view what, const std::function<Verdict()>& check) {
       runner.run(fmt::format("{} {} ({}): {}", pass->pass ? "pass" : "rules", pass->name, pass->phase, what),
                  [&]() -> Verdict {
-                   if (graphs.empty()) graphs = sample_graphs(subject, options, sampled_graphs);
+                   if (graphs.empty()) graphs = sample_graphs(subject, options, compared_graphs);
                    if (graphs.empty())
                      return Verdict::skipped("no op has samples out of which graphs could be made");
                    if (works_on_graphs(*pass) && !runs) runs = run_over(*pass, graphs, registry);

@@ -15,7 +15,7 @@
 namespace ferrite::core::plugin_check {
 namespace {
 
-constexpr size_t sampled_graphs = 60;
+constexpr size_t program_graphs = 60;
 
 /// The sample graphs of all ops, with all inputs of floats after the first made constant: most libraries
 /// support only constant weights, which graphs drawn from all ops seldom have.
@@ -139,7 +139,7 @@ void check_programs(const CheckOptions& options, const Subject& subject, Runner&
         return Verdict::skipped(fmt::format("no runtime '{}' is loaded; load it with --plugin", kind));
       if (home.empty()) return Verdict::skipped("there is no device for what the provider does not take");
       if (graphs.empty()) {
-        graphs = sample_graphs(subject, options, sampled_graphs);
+        graphs = sample_graphs(subject, options, program_graphs);
         std::ranges::move(weighted_graphs(subject.registry().ops(), options.seed),
                           std::back_inserter(graphs));
       }

@@ -86,6 +86,30 @@ std::vector<GemmPlan::Block> other_blocks(const GemmPlan& plan) {
 
 }  // namespace
 
+size_t loads_of(const loop::Statement& statement, loop::BufferId buffer) {
+  return static_cast<size_t>(std::ranges::count_if(
+      statement.ops, [&](const loop::BodyOp& op) { return op.code == FE_OP_LOAD && op.buffer == buffer; }));
+}
+
+bool packings_match(const GemmPlan& plan, const loop::Kernel& kernel) {
+  for (loop::BufferId b = 0; b < kernel.buffers.size(); ++b) {
+    const auto& packing = kernel.buffers[b].packing;
+    if (!packing) continue;
+    bool used = false;
+    for (bool columns : {false, true}) {
+      const auto& operand = columns ? plan.column : plan.row;
+      if (operand.load == loop::none || plan.statement.ops[operand.load].buffer != b) continue;
+      const bool sums = columns && plan.winograd;
+      if (operand.access != Access::constant || (packing->terms > 0) != sums ||
+          packing->dims != packed_dims(plan, columns))
+        return false;
+      used = true;
+    }
+    if (!used || loads_of(plan.statement, b) != 1) return false;
+  }
+  return true;
+}
+
 std::vector<int64_t> packed_dims(const GemmPlan& plan, bool columns) {
   if (!columns) return {plan.row.batch.extent, plan.rows.extent, plan.depth.extent};
   if (plan.in_lines) return {plan.column.batch.extent, plan.columns.extent, plan.depth.extent};

@@ -45,7 +45,7 @@ class Planner {
       if (is_constant(*operand) &&
           !(find_strides(*operand, *axis) && (operand->step == 1 || operand->stride == 1)))
         use_constant(*operand);
-    if (!packings_match()) return std::nullopt;
+    if (!packings_match(plan_, kernel_)) return std::nullopt;
     for (const auto& [operand, axis] : sides)
       if (operand->access == Access::constant) read_lines(*operand, *axis);
     flatten_buffers(kernel_);
@@ -83,7 +83,7 @@ class Planner {
     else if (plan_.dots == 0)
       widen();
     if (!choose_sizes(target_, config_, shared_ > 0, plan_)) return std::nullopt;
-    if (!packings_match()) return std::nullopt;
+    if (!packings_match(plan_, kernel_)) return std::nullopt;
     flatten_buffers(kernel_);
     return std::move(plan_);
   }
@@ -168,10 +168,11 @@ class Planner {
       }
     }
     if (sides_[0].vars.empty() && sides_[1].vars.empty()) return false;
-    for (auto& side : sides_) sort_by_store(side.vars);
+    for (auto& side : sides_) sort_by_stride(side.vars, store_address());
     if (shared_ > 0) return take_shared_rows();
     if (windows_ && find_channel()) return true;
     if (!second_has_columns()) std::swap(sides_[0], sides_[1]);
+    sort_columns_by_load();
     return true;
   }
 
@@ -208,14 +209,29 @@ class Planner {
     return true;
   }
 
-  /// Sorts the variables by their stride in the first store, the smallest stride last.
-  void sort_by_store(std::vector<loop::Var>& vars) const {
-    for (const auto& var : vars)
-      if (!pool_.coefficient(store_address(), var.symbol)) return;
-    std::stable_sort(vars.begin(), vars.end(), [&](const auto& a, const auto& b) {
-      return std::abs(*pool_.coefficient(store_address(), a.symbol)) >
-             std::abs(*pool_.coefficient(store_address(), b.symbol));
-    });
+  /// Sorts the variables by their stride in an address, the smallest last, if all strides are constant.
+  void sort_by_stride(std::vector<loop::Var>& vars, index::Expr address) const {
+    const auto stride = [&](const loop::Var& var) { return pool_.coefficient(address, var.symbol); };
+    if (std::ranges::all_of(vars, [&](const loop::Var& var) { return stride(var).has_value(); }))
+      std::ranges::stable_sort(vars, std::ranges::greater(),
+                               [&](const loop::Var& var) { return std::abs(*stride(var)); });
+  }
+
+  /// Sorts the columns by their stride in the operand, the smallest last, where neither they nor the depth
+  /// are contiguous in it otherwise. A depth longer than the rows reads more elements of the operand than are
+  /// stored.
+  void sort_columns_by_load() {
+    constexpr int64_t least_run = 8;
+    auto& vars = sides_[1].vars;
+    const auto load = largest_load(sides_[1].operand);
+    if (load == none || op(load).index.size() != 1 || extent_of(depth_) <= extent_of(sides_[0].vars) ||
+        kernel_.buffers[op(load).buffer].kind == FE_BUFFER_CONSTANT)
+      return;
+    const auto is_run = [&](const loop::Var& var) {
+      return pool_.coefficient(op(load).index[0], var.symbol) == 1 && var.extent >= least_run;
+    };
+    if (std::ranges::any_of(vars, is_run) && !is_run(vars.back()) && std::ranges::none_of(depth_, is_run))
+      sort_by_stride(vars, op(load).index[0]);
   }
 
   /// Sorts the depth by memory order: that of the rows, unless they are a constant, which can be packed.
@@ -226,10 +242,7 @@ class Planner {
     };
     const auto load = largest_load(sides_[is_variable(sides_[0].operand) ? 0 : 1].operand);
     if (load == none || op(load).index.size() != 1) return;
-    const auto step = [&](const loop::Var& var) { return pool_.coefficient(op(load).index[0], var.symbol); };
-    if (!std::ranges::all_of(depth_, [&](const loop::Var& var) { return step(var).has_value(); })) return;
-    std::ranges::stable_sort(depth_, std::ranges::greater(),
-                             [&](const loop::Var& var) { return std::abs(*step(var)); });
+    sort_by_stride(depth_, op(load).index[0]);
   }
 
   /// The side along which the output is contiguous provides the columns.
@@ -319,12 +332,8 @@ class Planner {
     if (operand.load == none) return false;
     const auto id = op(operand.load).buffer;
     const auto& buffer = kernel_.buffers[id];
-    return buffer.kind == FE_BUFFER_CONSTANT && (buffer.packing || assume_packed_) && loads_of(id) == 1;
-  }
-  size_t loads_of(loop::BufferId buffer) const {
-    return static_cast<size_t>(std::ranges::count_if(plan_.statement.ops, [&](const loop::BodyOp& each) {
-      return each.code == FE_OP_LOAD && each.buffer == buffer;
-    }));
+    return buffer.kind == FE_BUFFER_CONSTANT && (buffer.packing || assume_packed_) &&
+           loads_of(plan_.statement, id) == 1;
   }
   bool is_packed(const Operand& operand) const {
     return operand.load != none && kernel_.buffers[op(operand.load).buffer].packing.has_value();
@@ -545,26 +554,6 @@ class Planner {
     return window.region && !window.planar && !plan_.channelwise && window.places >= least_places &&
            window.load != none && window.statement.ops[window.load].dtype == bf16 &&
            window.channels % amx_tile_depth == 0;
-  }
-
-  /// Each packed buffer must be the operand it was packed for, with the layout that this plan proposes.
-  bool packings_match() const {
-    for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
-      if (!kernel_.buffers[b].packing) continue;
-      bool used = false;
-      for (bool columns : {false, true}) {
-        const auto& operand = columns ? plan_.column : plan_.row;
-        if (operand.load == none || op(operand.load).buffer != b) continue;
-        if (operand.access != Access::constant) return false;
-        const bool sums = columns && plan_.winograd;
-        if ((kernel_.buffers[b].packing->terms > 0) != sums ||
-            kernel_.buffers[b].packing->dims != packed_dims(plan_, columns))
-          return false;
-        used = true;
-      }
-      if (!used || loads_of(static_cast<loop::BufferId>(b)) != 1) return false;
-    }
-    return true;
   }
 
   const Target& target_;

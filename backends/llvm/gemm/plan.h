@@ -171,6 +171,11 @@ std::optional<GemmPlan> plan_gemm_for_gpu(const Target& target, loop::Kernel& ke
 /// Rows, and columns with the layout of rows: [batch][row][k].
 std::vector<int64_t> packed_dims(const GemmPlan& plan, bool columns);
 
+/// The number of the statement's loads from a buffer.
+size_t loads_of(const loop::Statement& statement, loop::BufferId buffer);
+/// Whether each packed buffer is the operand that it was packed for, with the layout that the plan proposes.
+bool packings_match(const GemmPlan& plan, const loop::Kernel& kernel);
+
 /// The packed layouts of the plan's constants, in terms of the plan's statement before its accesses became
 /// addresses.
 std::vector<OperandLayout> layouts_of(const GemmPlan& plan, const loop::Statement& statement,

@@ -13,7 +13,7 @@ namespace ferrite::core::schedule {
 namespace {
 
 /// Fewer rows leave most of a block empty.
-constexpr int64_t least_rows = 16;
+constexpr int64_t least_accumulated_rows = 16;
 /// The kernel saves the traffic of the matrices, so it may leave this share of the workers idle.
 constexpr int64_t workers_of_task = 2;
 
@@ -115,7 +115,7 @@ AccumulatedProducts::Answer AccumulatedProducts::ask(std::span<const uint32_t> s
                       }).kernel;
   const auto found = find_accumulated_products(kernel.pool, kernel);
   if (!found) return refuse(category::contraction, std::string(found.reason));
-  if (found.rows < least_rows)
+  if (found.rows < least_accumulated_rows)
     return refuse(category::cost, fmt::format("{}: too few for a block", counted(found.rows, "row")));
   int64_t points = 1;
   for (uint32_t k = 0; k < all.shared; ++k) points *= kernel.statements[0].vars[k].extent;

@@ -14,7 +14,7 @@ namespace {
 
 /// The least number of rows for which columns are read once. With fewer, too few rows share the loaded
 /// columns.
-constexpr int64_t least_rows = 8;
+constexpr int64_t least_chain_rows = 8;
 /// The columns may be this many times larger than the local memory of an iteration and still stay in cache.
 constexpr int64_t columns_for_local = 4;
 /// Columns that do not stay in cache are copied by each worker. The saving, which is the rows that are never
@@ -58,10 +58,10 @@ FusedGemmChain::Answer FusedGemmChain::ask(std::span<const uint32_t> statements,
     return refuse(category::cost,
                   fmt::format("{} of a fused GEMM chain would leave workers idle", counted(points, "row")));
   for (const auto& each : products) {
-    if (each.rows < least_rows)
+    if (each.rows < least_chain_rows)
       return refuse(category::cost,
                     fmt::format("a fused GEMM chain would read columns for {} only, fewer than {}",
-                                counted(each.rows, "row"), least_rows));
+                                counted(each.rows, "row"), least_chain_rows));
     const int64_t near = columns_for_local * limits_.target.local_bytes;
     if (each.column_bytes > near && each.column_bytes > row_bytes / rows_for_columns * each.rows)
       return refuse(

@@ -15,7 +15,7 @@ namespace {
 /// The most groups before a product that are searched; a softmax is one to three groups.
 constexpr size_t most_groups = 8;
 /// Fewer rows leave most of a tile empty.
-constexpr int64_t least_rows = 16;
+constexpr int64_t least_softmax_rows = 16;
 /// The rows of a task, and a number of columns that a task walks quickly enough even while other workers are
 /// idle.
 constexpr int64_t rows_of_task = 64, few_columns = 1024;
@@ -117,7 +117,7 @@ FusedSoftmax::Answer FusedSoftmax::ask(const Groups& groups, const Candidate& ca
                 }).kernel;
   const auto found = find_softmax_products(kernel.pool, kernel);
   if (!found) return refuse(category::contraction, std::string(found.reason));
-  if (found.row.extent < least_rows)
+  if (found.row.extent < least_softmax_rows)
     return refuse(category::cost, fmt::format("{}: too few for a tile", counted(found.row.extent, "row")));
   int64_t tasks = (found.row.extent + rows_of_task - 1) / rows_of_task;
   for (uint32_t k = 0; k + 1 < all.shared; ++k) tasks *= found.between.vars[k].extent;

@@ -15,7 +15,7 @@
 namespace ferrite::core::schedule {
 namespace {
 
-constexpr int64_t blocks_of_worker = 2, least_rows = 4;
+constexpr int64_t blocks_of_worker = 2, least_block_rows = 4;
 constexpr int most_tries = 64;  // per storage, which many groups may reduce
 
 /// The dim of an access whose coordinate is the variable alone; none where another dim depends on the
@@ -265,8 +265,8 @@ class MixedOrderReducer {
     const auto near =
         static_cast<int64_t>(static_cast<double>(target_.near_bytes) * static_cast<double>(count) /
                              static_cast<double>(std::max<int64_t>(touched, 1)));
-    for (int64_t rows = std::min(count / (blocks_of_worker * target_.workers), near); rows >= least_rows;
-         --rows)
+    for (int64_t rows = std::min(count / (blocks_of_worker * target_.workers), near);
+         rows >= least_block_rows; --rows)
       if (count % rows == 0) {
         const int64_t bytes = parts * (count / rows);
         return saved >= least_saved && 2 * bytes < saved && bytes <= memory_.room(live_[group_]) ? rows : 0;

@@ -9,9 +9,17 @@ namespace {
 
 Value product_of(Context& c, Value a, Value b) { return c.make("matmul", {a, b}); }
 
-/// In the dtype of the result, which may be wider than that of the operands.
+bool scales(Context& c) {
+  return (c.has("alpha") && c.number("alpha") != 1) || (c.has("beta") && c.number("beta") != 1);
+}
+
+/// The dtype of a product, and of its scaled sum before it is rounded to that of the result, as PyTorch's
+/// libraries compute it.
+DType sum_dtype(Context& c) { return scales(c) ? accumulated(c.result().dtype) : c.result().dtype; }
+
+/// Of two arguments, in sum_dtype(), which may be wider than that of the operands.
 Value product_of(Context& c, std::string_view a, std::string_view b) {
-  const DType dtype = c.result().dtype;
+  const DType dtype = sum_dtype(c);
   return product_of(c, c.operand(a, dtype), c.operand(b, dtype));
 }
 
@@ -37,19 +45,6 @@ void dot(Context& c) {
   c.give(reshape_to(c, product_of(c, reshape_to(c, a, {1, n}), reshape_to(c, b, {n, 1})), {}));
 }
 
-bool scales(Context& c) {
-  return (c.has("alpha") && c.number("alpha") != 1) || (c.has("beta") && c.number("beta") != 1);
-}
-
-/// The dtype of a scaled sum before it is rounded to that of the result, as PyTorch's libraries compute it.
-DType sum_dtype(Context& c) { return scales(c) ? accumulated(c.result().dtype) : c.result().dtype; }
-
-/// The product of two arguments, in sum_dtype().
-Value summed_product_of(Context& c, std::string_view a, std::string_view b) {
-  const DType dtype = sum_dtype(c);
-  return product_of(c, c.operand(a, dtype), c.operand(b, dtype));
-}
-
 /// beta * self + alpha * product; with beta 0 PyTorch does not read self.
 void add_to_product(Context& c, Value product) {
   const DType dtype = sum_dtype(c);
@@ -62,18 +57,17 @@ void add_to_product(Context& c, Value product) {
   if (c.has("beta") && c.number("beta") != 1) added = binary(c, "mul", added, c.operand("beta", dtype));
   give(binary(c, "add", product, added));
 }
-void addmm(Context& c) { add_to_product(c, summed_product_of(c, "mat1", "mat2")); }
-void baddbmm(Context& c) { add_to_product(c, summed_product_of(c, "batch1", "batch2")); }
+void addmm(Context& c) { add_to_product(c, product_of(c, "mat1", "mat2")); }
+void baddbmm(Context& c) { add_to_product(c, product_of(c, "batch1", "batch2")); }
 void addmv(Context& c) {
-  const Value a = c.tensor("mat"), v = c.tensor("vec");
+  const Value a = c.operand("mat", sum_dtype(c)), v = c.operand("vec", sum_dtype(c));
   add_to_product(c, reshape_to(c, product_of(c, a, reshape_to(c, v, {v.dims()[0], 1})), c.result().dims));
 }
 void addbmm(Context& c) {
-  add_to_product(
-      c, reduce_over(c, "reduce_sum", product_of(c, c.tensor("batch1"), c.tensor("batch2")), {0}, false));
+  add_to_product(c, reduce_over(c, "reduce_sum", product_of(c, "batch1", "batch2"), {0}, false));
 }
 void addr(Context& c) {
-  const DType dtype = c.result().dtype;
+  const DType dtype = sum_dtype(c);
   const Value column = along(c, c.operand("vec1", dtype), 0, 2),
               row = along(c, c.operand("vec2", dtype), 1, 2);
   add_to_product(c, binary(c, "mul", column, row));

@@ -93,6 +93,12 @@ Value take(Context& c, Value x, size_t axis, const Dims& places) {
 struct Greatest {
   Value values, numbers;
 };
+/// `next` where it is greater than `best`, or NaN.
+Greatest greater(Context& c, const Greatest& best, const Greatest& next) {
+  Value better = binary(c, "gt", next.values, best.values);
+  if (is_float(next.values.dtype())) better = binary(c, "logical_or", better, unary(c, "isnan", next.values));
+  return {select(c, better, next.values, best.values), select(c, better, next.numbers, best.numbers)};
+}
 /// Of each window of one dim the greatest element, the first among equal ones, and its number: the place
 /// times `stride`, plus the number that the element has in `from`. The last NaN wins, as in PyTorch.
 Greatest greatest_along(Context& c, Greatest from, size_t axis, const Steps& steps, int64_t stride) {
@@ -121,9 +127,7 @@ Greatest greatest_along(Context& c, Greatest from, size_t axis, const Steps& ste
       best = {value, number};
       continue;
     }
-    Value better = binary(c, "gt", value, best.values);
-    if (is_float(value.dtype())) better = binary(c, "logical_or", better, unary(c, "isnan", value));
-    best = {select(c, better, value, best.values), select(c, better, number, best.numbers)};
+    best = greater(c, best, {value, number});
   }
   return best;
 }
@@ -139,18 +143,53 @@ Greatest greatest(Context& c, Value x, const std::vector<Steps>& steps) {
   return found;
 }
 
+/// Small windows are compared element by element, in one pass over x, which needs no intermediate results.
+/// x is padded with the least value; the number of such an element is that of its window's nearest one
+/// inside, see Steps.
+Greatest greatest_of_small_windows(Context& c, Value x, const Windows& w, const std::vector<Steps>& steps) {
+  const size_t rank = x.rank();
+  Dims low = w.padding, high = w.high;
+  low.insert(low.begin(), 2, 0);
+  high.insert(high.begin(), 2, 0);
+  const Value least = extreme_number(c, x.dtype(), false);
+  const Value padded = c.graph.make("pad", {x, least}, {attr("low", low), attr("high", high)});
+  const DType number_type = product(w.sizes) <= std::numeric_limits<int32_t>::max() ? i32 : i64;
+  Greatest best;
+  for (int64_t element = 0; element < product(w.kernel); ++element) {
+    Value value = padded, number;
+    int64_t rest = element, stride = 1;
+    for (size_t k = w.dims; k-- > 0; rest /= w.kernel[k], stride *= w.sizes[k]) {
+      const int64_t step = rest % w.kernel[k];
+      value = slice_dim(c, value, 2 + k, step * w.dilation[k], w.count[k], w.stride[k]);
+      Dims places = steps[k][static_cast<size_t>(step)];
+      for (auto& place : places) place *= stride;
+      const Value place = along(c, cast_to(c, c.graph.integers(places), number_type), 2 + k, rank);
+      number = number ? binary(c, "add", number, place) : place;
+    }
+    number = expand_to(c, number, value.dims());
+    best = best.values ? greater(c, best, {value, number}) : Greatest{value, number};
+  }
+  return best;
+}
+/// More elements than these would be too long a chain of comparisons for each result.
+constexpr int64_t small_window = 32;
+
 void max_pool(Context& c) {
   const size_t dims = pooled_dims(c);
   const Value x = batched(c, c.tensor("self"), dims);
   const auto w = read_windows(c, dims, x.dims(), c.result(0).dims);
-  const Value y = c.make("max_pool", {x}, attr("kernel", w.kernel), attr("strides", w.stride),
-                         attr("pads_low", w.padding), attr("pads_high", w.high),
-                         attr("dilations", w.dilation), attr("sizes", w.count));
-  c.give(0, reshape_to(c, y, c.result(0).dims));
-  if (!c.wants(1)) return;
+  if (!c.wants(1)) {
+    const Value y = c.make("max_pool", {x}, attr("kernel", w.kernel), attr("strides", w.stride),
+                           attr("pads_low", w.padding), attr("pads_high", w.high),
+                           attr("dilations", w.dilation), attr("sizes", w.count));
+    return c.give(0, reshape_to(c, y, c.result(0).dims));
+  }
   std::vector<Steps> steps;
   for (size_t k = 0; k < dims; ++k) steps.push_back(steps_of(w, k));
-  c.give(1, reshape_to(c, greatest(c, x, steps).numbers, c.result(1).dims));
+  const auto found =
+      product(w.kernel) <= small_window ? greatest_of_small_windows(c, x, w, steps) : greatest(c, x, steps);
+  c.give(0, reshape_to(c, found.values, c.result(0).dims));
+  c.give(1, reshape_to(c, cast_to(c, found.numbers, i64), c.result(1).dims));
 }
 void adaptive_max_pool(Context& c) {
   const size_t dims = pooled_dims(c);

@@ -35,9 +35,8 @@ class Report:
     nodes: int = 0
     programs: list[Any] = dataclasses.field(default_factory=list)  # _bridge.Model
     streams: list[bytes] = dataclasses.field(default_factory=list)  # of the programs
-    unsupported: list[tuple[str, str, str]] = dataclasses.field(
-        default_factory=list
-    )  # node, overload, reason
+    # Node, overload, reason.
+    unsupported: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
     left: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # to PyTorch, by choice
     saved_bytes: int | None = None  # of a joint graph: what its forward part keeps for the backward part
     note: str = ""

@@ -71,14 +71,17 @@ def mutations_of(graph: fx.Graph) -> dict[fx.Node, Mutation]:
     }
 
 
+def changed_inputs(graph: fx.Graph) -> list[fx.Node]:
+    """The inputs that a node `copy_` changes, in the order of the graph's inputs."""
+    copies = graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
+    targets = {node.args[0] for node in copies}
+    return [node for node in graph.find_nodes(op="placeholder") if node in targets]
+
+
 def changed_and_read_backward(graph: fx.Graph, forward_count: int) -> list[fx.Node]:
     """The inputs of a joint graph that its forward pass changes, and from whose old contents gradients are
     computed."""
-    changed = {
-        node.args[0]: None
-        for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
-        if node.args[0].op == "placeholder"
-    }
+    changed = changed_inputs(graph)
     if not changed:
         return []
     (output,) = graph.find_nodes(op="output")

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from ferrite._errors import Error
 from ferrite.torch._backend import backend, decompositions
 from ferrite.torch._compile import compile_graph, warn_once
+from ferrite.torch._mutation import changed_inputs
 from ferrite.torch._options import Options
 from ferrite.torch._step_graph import StepInputs, StepTracer
 
@@ -153,7 +154,9 @@ class _TrainStep:
             return pytree.tree_unflatten(given, structure)
 
         graph = self._tracer.trace(inputs, arguments, decompositions())
-        return _Program(compile_graph(graph, self._options, "step"), _changed(graph))
+        placeholders = graph.graph.find_nodes(op="placeholder")
+        changed = [placeholders.index(node) for node in changed_inputs(graph.graph)]
+        return _Program(compile_graph(graph, self._options, "step"), changed)
 
     def _run(self, program: _Program, leaves: Sequence[Any]) -> Tensor:
         tensors = self._inputs(leaves).tensors()
@@ -240,14 +243,6 @@ class _Program:
     def __init__(self, run: Callable[[list[Any]], Sequence[Any]], changed: list[int]) -> None:
         self.run = run
         self.changed = changed
-
-
-def _changed(graph: torch.fx.GraphModule) -> list[int]:
-    targets = {
-        node.args[0]
-        for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
-    }
-    return [k for k, node in enumerate(graph.graph.find_nodes(op="placeholder")) if node in targets]
 
 
 def _rate_on(group: Mapping[str, Any]) -> Tensor:

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct BenchOptions {
   std::string model, trace;
   PipelineOptions pipeline;
   DeviceOptions device;
@@ -27,7 +27,7 @@ struct Options {
 
 constexpr int warm_up_runs = 2;
 
-Result<void> bench(const Options& options) {
+Result<void> bench(const BenchOptions& options) {
   Progress progress("loading " + options.model);
   core::observe::Observation observation;
   const auto pipeline = pipeline_for(options.pipeline, options.model, options.recompile);
@@ -98,7 +98,7 @@ Result<void> bench(const Options& options) {
 }  // namespace
 
 Run add_bench(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   command.add_option("model", options->model, model_help)->required()->type_name("MODEL");
   command.add_option("--repeat", options->repeat, "Runs that are timed, after two that are not")
       ->type_name("N")

@@ -12,7 +12,7 @@
 namespace ferrite::cli {
 namespace {
 
-struct Options {
+struct CacheOptions {
   std::string place;
   int64_t days = 0;
   bool remove = false;
@@ -23,7 +23,7 @@ struct Options {
 };
 
 using Files = std::vector<core::cache::File>;
-using Act = Result<void> (*)(const Options&, const std::string& folder, const Files&);
+using Act = Result<void> (*)(const CacheOptions&, const std::string& folder, const Files&);
 
 constexpr int64_t minute = 60, hour = 60 * minute, day = 24 * hour;  // seconds
 
@@ -61,7 +61,7 @@ std::string shortened(const std::string& text, size_t most) {
   return shown.substr(0, end) + "…";
 }
 
-Result<void> list(const Options&, const std::string& folder, const Files& files) {
+Result<void> list(const CacheOptions&, const std::string& folder, const Files& files) {
   constexpr size_t most_name = 24, most_nodes = 80;
   auto sorted = files;
   std::ranges::stable_sort(sorted, {}, &core::cache::File::unused);
@@ -92,7 +92,7 @@ Result<void> list(const Options&, const std::string& folder, const Files& files)
   return {};
 }
 
-Result<void> clear(const Options& options, const std::string& folder, const Files& files) {
+Result<void> clear(const CacheOptions& options, const std::string& folder, const Files& files) {
   Files old = files;
   std::erase_if(old, [&](const auto& file) { return file.unused / day < options.days; });
   for (const auto& file : old) FE_CHECK(remove(folder, file.name));
@@ -107,7 +107,7 @@ Result<void> clear(const Options& options, const std::string& folder, const File
   return {};
 }
 
-Result<void> verify(const Options& options, const std::string& folder, const Files& files) {
+Result<void> verify(const CacheOptions& options, const std::string& folder, const Files& files) {
   size_t damaged = 0;
   for (const auto& file : files) {
     std::string fault;
@@ -128,7 +128,7 @@ Result<void> verify(const Options& options, const std::string& folder, const Fil
   return {};
 }
 
-Run add(CLI::App& command, Act act, const std::shared_ptr<Options>& options) {
+Run add(CLI::App& command, Act act, const std::shared_ptr<CacheOptions>& options) {
   command.add_option("--cache", options->place, "The folder; without it the one that commands use")
       ->type_name("DIR")
       ->check(not_empty);
@@ -153,7 +153,7 @@ Run add(CLI::App& command, Act act, const std::shared_ptr<Options>& options) {
 
 Run add_cache(CLI::App& command) {
   auto chosen = std::make_shared<Run>();
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CacheOptions>();
   const auto subcommand = [&](const char* name, const char* help, Act act) {
     auto* sub = command.add_subcommand(name, help);
     sub->final_callback([run = add(*sub, act, options), chosen] { *chosen = run; });

@@ -9,7 +9,7 @@
 namespace ferrite::cli {
 namespace {
 
-struct Options {
+struct CompileOptions {
   std::string model, output;
   std::vector<std::string> targets;
   PipelineOptions pipeline;
@@ -24,7 +24,7 @@ std::string package_name(const std::string& value) {
              : fmt::format("a package's name ends in {}", core::package::suffix);
 }
 
-Result<void> compile(const Options& options) {
+Result<void> compile(const CompileOptions& options) {
   Progress progress("loading " + options.model);
   std::vector<core::TargetName> targets;
   for (const auto& given : options.targets)
@@ -55,7 +55,7 @@ Result<void> compile(const Options& options) {
 }  // namespace
 
 Run add_compile(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompileOptions>();
   command.add_option("model", options->model, model_help)->required()->type_name("MODEL");
   command.add_option("-o,--output", options->output, "The package to write (.fepkg)")
       ->required()

@@ -20,7 +20,7 @@
 namespace ferrite::cli {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   std::string model;
   std::vector<std::string> why_not;   // two nodes, or nothing
   std::string rule;                   // of --near-misses; "" = all
@@ -259,7 +259,7 @@ void print_placement(const std::vector<core::LedgerRecord>& records, const core:
 }
 
 /// Prints the applications of rules, or, on request, their near misses.
-Result<void> explain_rules(const Options& options, OpenModel& opened,
+Result<void> explain_rules(const ExplainOptions& options, OpenModel& opened,
                            std::span<const std::vector<int64_t>> dims) {
   const auto& registry = opened.session->registry();
   core::rewrite::NearMisses misses(options.rule, options.limit);
@@ -278,7 +278,7 @@ Result<void> explain_rules(const Options& options, OpenModel& opened,
 }
 
 /// Keeps the records that the options ask for.
-void keep_wanted(const Options& options, std::vector<core::LedgerRecord>& records) {
+void keep_wanted(const ExplainOptions& options, std::vector<core::LedgerRecord>& records) {
   if (options.layouts) {
     std::erase_if(records, [](const auto& record) { return record.kind != "layout"; });
   } else if (options.placement) {
@@ -290,7 +290,7 @@ void keep_wanted(const Options& options, std::vector<core::LedgerRecord>& record
   }
 }
 
-Result<void> explain(const Options& options) {
+Result<void> explain(const ExplainOptions& options) {
   Progress progress("compiling " + options.model);
   PipelineOptions pipeline = options.pipeline;
   if (!options.target.empty()) {
@@ -364,7 +364,7 @@ std::string is_section(const std::string& name) {
 }  // namespace
 
 Run add_explain(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   command
       .add_option("model", options->model,
                   model_help + std::string("; a package keeps no ledger, its graph is compiled again"))

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct OnnxTestOptions {
   std::vector<std::string> folders;
   std::string filter, json;
   int64_t jobs = 2;
@@ -131,7 +131,8 @@ class Child {
 
 /// The arguments for every case. Cases run in parallel, so each gets one thread unless the command line or a
 /// manifest asks for more.
-std::vector<std::string> child_arguments(const Options& options, const core::config::Pipeline& pipeline) {
+std::vector<std::string> child_arguments(const OnnxTestOptions& options,
+                                         const core::config::Pipeline& pipeline) {
   std::vector<std::string> result;
   auto add = [&](std::string name, const std::string& value) {
     if (value.empty()) return;
@@ -151,7 +152,8 @@ std::vector<std::string> child_arguments(const Options& options, const core::con
   return result;
 }
 
-void run_all(const Options& options, const std::vector<std::string>& arguments, std::vector<Case>& cases) {
+void run_all(const OnnxTestOptions& options, const std::vector<std::string>& arguments,
+             std::vector<Case>& cases) {
   Progress progress("");
   std::vector<std::unique_ptr<Child>> running;
   size_t next = 0, done = 0;
@@ -171,7 +173,7 @@ void run_all(const Options& options, const std::vector<std::string>& arguments, 
   }
 }
 
-Result<int> onnx_test(const Options& options) {
+Result<int> onnx_test(const OnnxTestOptions& options) {
   // A pipeline that cannot be read would fail every case: report it once.
   FE_TRY(auto pipeline, options.pipeline.read());
   std::vector<Case> cases;
@@ -224,7 +226,7 @@ Result<int> onnx_test(const Options& options) {
 }  // namespace
 
 Run add_onnx_test(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OnnxTestOptions>();
   command
       .add_option("folders", options->folders,
                   "Folders that hold test directories: model.onnx, test_data_set_*/")

@@ -12,7 +12,7 @@
 namespace ferrite::cli {
 namespace {
 
-struct Options {
+struct OpsOptions {
   PipelineOptions pipeline;
   bool json = false;
   bool onnx = false;
@@ -94,7 +94,7 @@ std::string_view how(const core::graph::OpInfo& op) {
   return op.def.decompose ? "decomposed" : "neither lowered nor decomposed";
 }
 
-Result<void> ops(const Options& options) {
+Result<void> ops(const OpsOptions& options) {
   FE_TRY(auto pipeline, options.pipeline.read());
   FE_TRY(auto session, core::Session::open(pipeline));
   const auto& registry = session->registry();
@@ -144,7 +144,7 @@ Result<void> ops(const Options& options) {
 }  // namespace
 
 Run add_ops(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpsOptions>();
   command.add_flag("--json", options->json, "JSON instead of text");
   command.add_flag("--onnx", options->onnx,
                    "Only the ops of ONNX models, and the plugin that reads each of them");

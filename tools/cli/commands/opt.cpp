@@ -13,7 +13,7 @@
 namespace ferrite::cli {
 namespace {
 
-struct Options {
+struct OptOptions {
   std::string model, from, to;
   std::vector<std::string> passes;
   PipelineOptions pipeline;
@@ -23,7 +23,7 @@ struct Options {
 };
 
 /// The loop program, the schedule or the kernel in a text; nothing where the file has a graph or is no text.
-Result<std::optional<core::Source>> read_lowered(const core::Session& session, const Options& options) {
+Result<std::optional<core::Source>> read_lowered(const core::Session& session, const OptOptions& options) {
   const std::filesystem::path path(options.model);
   if (path.extension() != ".fe") return std::optional<core::Source>();
   auto file = core::graph::MappedFile::open(options.model);
@@ -43,7 +43,7 @@ Result<std::optional<core::Source>> read_lowered(const core::Session& session, c
 }
 
 /// The input of the stages: the text, or the model's graph for the given dims.
-Result<core::Source> read_source(const core::Session& session, const Options& options) {
+Result<core::Source> read_source(const core::Session& session, const OptOptions& options) {
   FE_TRY(auto lowered, read_lowered(session, options));
   if (lowered) return core::Source(std::move(*lowered));
   FE_TRY(auto model, core::Model::open(session, options.model));
@@ -76,7 +76,7 @@ Result<void> check_passes(const core::plugin::Registry& registry, const std::vec
   return {};
 }
 
-Result<void> opt(const Options& options) {
+Result<void> opt(const OptOptions& options) {
   FE_TRY(auto pipeline, options.pipeline.read(options.device.device));
   auto compile = options.device.compile_options(pipeline);
   FE_TRY(auto session, core::Session::open(pipeline));
@@ -101,7 +101,7 @@ Result<void> opt(const Options& options) {
 }  // namespace
 
 Run add_opt(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OptOptions>();
   command.add_option("model", options->model, model_help + std::string(", or the text of a stage (.fe)"))
       ->required()
       ->type_name("MODEL");

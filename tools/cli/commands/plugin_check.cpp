@@ -41,7 +41,7 @@ constexpr int report_file = 3;                        // to which a child writes
 constexpr size_t most_restarts = 32;                  // of one level
 constexpr size_t longest_message = size_t{64} << 20;  // bytes
 
-struct Options {
+struct PluginCheckOptions {
   std::string path;
   std::vector<std::string> levels;
   std::vector<std::string> samples;
@@ -215,7 +215,7 @@ struct Report {
   }
 };
 
-std::vector<std::string> child_arguments(const Options& options, const check::Target& target,
+std::vector<std::string> child_arguments(const PluginCheckOptions& options, const check::Target& target,
                                          const std::string& level, size_t first) {
   std::vector<std::string> result = {"ferrite",
                                      "plugin-level",
@@ -255,7 +255,8 @@ void print(const Finding& finding) {
 
 /// Runs one level: a process that crashes in a check costs that check, and another process continues after
 /// it.
-void run_level(const Options& options, const std::string& level, Report& report, Progress& progress) {
+void run_level(const PluginCheckOptions& options, const std::string& level, Report& report,
+               Progress& progress) {
   const auto add = [&](const Finding& finding) {
     report.findings.push_back(finding);
     if (options.json) return;
@@ -376,7 +377,7 @@ Result<void> check_patterns(const std::vector<std::string>& patterns, const std:
   return {};
 }
 
-Result<int> run_checks(const Options& options) {
+Result<int> run_checks(const PluginCheckOptions& options) {
   if (options.pipeline.safe_mode)
     return core::at("--safe-mode", error(FE_EINVALID, "FE-C01",
                                          "it loads the built-in plugins only, and so none that "
@@ -409,7 +410,7 @@ Result<int> run_checks(const Options& options) {
 }
 
 /// The work of a child.
-int run_one_level(const Options& options, size_t first) {
+int run_one_level(const PluginCheckOptions& options, size_t first) {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   if (options.memory_mib > 0 && !core::sanitized) {
@@ -447,7 +448,7 @@ int run_one_level(const Options& options, size_t first) {
 }  // namespace
 
 Run add_plugin_check(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginCheckOptions>();
   command.add_option("path", options->path, "A library, a descriptor, or a folder of descriptors")
       ->required()
       ->type_name("PATH");
@@ -474,7 +475,7 @@ Run add_plugin_check(CLI::App& command) {
 }
 
 Run add_plugin_level(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginCheckOptions>();
   auto first = std::make_shared<size_t>(0);
   command.add_option("path", options->path)->required();
   command.add_option("--level", options->levels)->required()->allow_extra_args(false);

@@ -16,7 +16,7 @@ namespace {
 
 namespace plugin = core::plugin;
 
-struct Options {
+struct PluginListOptions {
   PipelineOptions pipeline;
   bool why = false;
 };
@@ -120,7 +120,7 @@ const plugin::PluginRequest& request_of(const core::config::Pipeline& pipeline,
   });
 }
 
-Result<void> list(const Options& options) {
+Result<void> list(const PluginListOptions& options) {
   FE_TRY(auto pipeline, options.pipeline.read());
   FE_TRY(auto session, core::Session::open(pipeline));
   if (options.why) print_search(pipeline);
@@ -157,7 +157,7 @@ Result<void> list(const Options& options) {
 }  // namespace
 
 Run add_plugin_list(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginListOptions>();
   command.add_flag(
       "--why", options->why,
       "Also the folders searched, where each plugin was looked for, its settings, all that it gives");

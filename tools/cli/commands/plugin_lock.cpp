@@ -15,7 +15,7 @@ namespace {
 
 using core::config::Lock;
 
-struct Options {
+struct PluginLockOptions {
   PipelineOptions pipeline;
   bool check = false;
 };
@@ -51,7 +51,7 @@ std::string difference(const Lock& locked, const Lock& now) {
   return "its text is not what this version writes";
 }
 
-Result<void> lock(const Options& options) {
+Result<void> lock(const PluginLockOptions& options) {
   FE_CHECK(options.pipeline.enable_log());
   if (options.pipeline.manifest.empty())
     return core::at("--manifest", error(FE_EINVALID, "FE-C01",
@@ -83,7 +83,7 @@ Result<void> lock(const Options& options) {
 }  // namespace
 
 Run add_plugin_lock(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginLockOptions>();
   command.add_flag("--check", options->check, "Write nothing; fail where the lock file does not fit");
   options->pipeline.add_to(command);
   return [options] {

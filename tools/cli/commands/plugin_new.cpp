@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct PluginNewOptions {
   std::string kind, name, output;
 };
 
@@ -105,7 +105,7 @@ Result<std::vector<std::string>> make(const fs::path& source, const fs::path& fo
   return made;
 }
 
-Result<void> make_plugin(const Options& options) {
+Result<void> make_plugin(const PluginNewOptions& options) {
   FE_TRY(const auto source, template_of(options.kind));
   if (!valid_name(options.name))
     return error(
@@ -142,7 +142,7 @@ Result<void> make_plugin(const Options& options) {
 }  // namespace
 
 Run add_plugin_new(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginNewOptions>();
   command.add_option("KIND", options->kind, "rules, pass, op, backend, importer or provider")
       ->type_name("KIND")
       ->required();

@@ -10,7 +10,7 @@ namespace {
 
 namespace plugin = core::plugin;
 
-struct Options {
+struct PluginOrderOptions {
   PipelineOptions pipeline;
   std::string phase;
 };
@@ -44,7 +44,7 @@ Result<void> print_phase(const std::vector<plugin::PassEntry>& passes, std::stri
   return {};
 }
 
-Result<void> print_order(const Options& options) {
+Result<void> print_order(const PluginOrderOptions& options) {
   const auto phases = plugin::phases();
   if (!options.phase.empty() && std::find(phases.begin(), phases.end(), options.phase) == phases.end())
     return core::at(options.phase, error(FE_EINVALID, "FE-C04", "there is no such phase; the phases are {}{}",
@@ -61,7 +61,7 @@ Result<void> print_order(const Options& options) {
 }  // namespace
 
 Run add_plugin_order(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginOrderOptions>();
   command.add_option("phase", options->phase, "Only this phase")->type_name("PHASE");
   options->pipeline.add_to(command);
   return [options] {

@@ -7,12 +7,12 @@
 namespace ferrite::cli {
 namespace {
 
-struct Options {
+struct PluginSchemaOptions {
   std::string file;
   bool markdown = false;
 };
 
-Result<void> print_schema(const Options& options) {
+Result<void> print_schema(const PluginSchemaOptions& options) {
   std::vector<std::string_view> names;
   for (const auto& file : core::config::file_keys()) {
     if (file.name == options.file) {
@@ -29,7 +29,7 @@ Result<void> print_schema(const Options& options) {
 }  // namespace
 
 Run add_plugin_schema(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginSchemaOptions>();
   command.add_option("file", options->file, "manifest, descriptor or lock")->required()->type_name("FILE");
   command.add_flag("--markdown", options->markdown, "Tables of the keys instead of a JSON schema");
   return [options] {

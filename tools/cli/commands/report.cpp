@@ -16,7 +16,7 @@ namespace {
 
 using html::escape;
 
-struct Options {
+struct ReportOptions {
   std::string model, output = "report.html";
   int64_t repeat = 20;
   PipelineOptions pipeline;
@@ -203,14 +203,14 @@ std::string page(const Seen& seen) {
 
 /// The statistics of a compilation without an observer. With one, the texts of stages and the listings of
 /// code take many times as long as the compilation.
-Result<core::CompileStats> compile_unobserved(const Options& options) {
+Result<core::CompileStats> compile_unobserved(const ReportOptions& options) {
   FE_TRY(auto opened, open_model(options.pipeline, options.device, options.model));
   FE_TRY(const auto inputs, make_inputs(*opened.model, options.inputs));
   FE_TRY(const auto runner, Runner::make(opened, inputs));
   return runner.program().compilation.stats;
 }
 
-Result<void> report_on(const Options& options) {
+Result<void> report_on(const ReportOptions& options) {
   Progress progress("loading " + options.model);
   core::observe::Observation observation;
   observation.texts = observation.graphs = true;
@@ -268,7 +268,7 @@ Result<void> report_on(const Options& options) {
 }  // namespace
 
 Run add_report(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   command.add_option("model", options->model, model_help)->required()->type_name("MODEL");
   command.add_option("-o,--output", options->output, "The page's file; report.html")
       ->type_name("FILE")

@@ -17,7 +17,7 @@ namespace {
 
 using core::at;
 
-struct Options {
+struct RunOptions {
   std::string model, folder, trace;
   PipelineOptions pipeline;
   DeviceOptions device;
@@ -65,7 +65,7 @@ Result<void> write_outputs(const std::string& folder, const Runner& runner,
                     list.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
-Result<void> run(const Options& options) {
+Result<void> run(const RunOptions& options) {
   Progress progress("loading " + options.model);
   core::observe::Observation observation;
   const auto pipeline = pipeline_for(options.pipeline, options.model, options.recompile);
@@ -103,7 +103,7 @@ Result<void> run(const Options& options) {
 }  // namespace
 
 Run add_run(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   command.add_option("model", options->model, model_help)->required()->type_name("MODEL");
   options->inputs.add_to(command);
   command

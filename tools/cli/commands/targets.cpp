@@ -14,7 +14,7 @@ using core::abi::Call;
 using core::abi::sized;
 using core::abi::view;
 
-struct Options {
+struct TargetsOptions {
   PipelineOptions pipeline;
   DeviceOptions device;
   bool measure = false;
@@ -36,7 +36,7 @@ std::string number_text(std::string_view name, int64_t value) {
 }
 
 /// Measures the peaks of the chosen device and stores them, for estimates.
-Result<void> measure(const Options& options, const core::config::Pipeline& pipeline,
+Result<void> measure(const TargetsOptions& options, const core::config::Pipeline& pipeline,
                      const core::Session& session) {
   const auto compile = options.device.compile_options(pipeline);
   if (compile.device == core::runtime::interpreter_name)
@@ -124,7 +124,7 @@ void print_devices(const fe_runtime& runtime, const core::plugin::Registry& regi
   }
 }
 
-Result<void> targets(const Options& options) {
+Result<void> targets(const TargetsOptions& options) {
   FE_TRY(auto pipeline, options.pipeline.read(options.measure ? options.device.device
                                                               : std::string(core::config::every_device)));
   FE_TRY(auto session, core::Session::open(pipeline));
@@ -144,7 +144,7 @@ Result<void> targets(const Options& options) {
 }  // namespace
 
 Run add_targets(CLI::App& command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TargetsOptions>();
   command.add_flag(
       "--measure", options->measure,
       "Measure what the device reaches at most, and keep it in the user's cache folder for estimates");

@@ -16,7 +16,7 @@ namespace ferrite::core::rewrite {
 namespace {
 
 using graph::Dim;
-using Kind = Expression::Kind;
+using Form = Expression::Kind;
 
 struct Undefined {};
 /// The size of a symbolic dim. It equals itself; comparisons with anything else are undecided.
@@ -88,30 +88,30 @@ std::optional<bool> equal(const Item& a, const Item& b) {
 }
 
 template <class T>
-bool compare(Kind kind, T x, T y) {
+bool compare(Form kind, T x, T y) {
   switch (kind) {
-    case Kind::less: return x < y;
-    case Kind::less_equal: return x <= y;
-    case Kind::greater: return x > y;
+    case Form::less: return x < y;
+    case Form::less_equal: return x <= y;
+    case Form::greater: return x > y;
     default: return x >= y;
   }
 }
 
-Item arithmetic(Kind kind, const Item& a, const Item& b) {
+Item arithmetic(Form kind, const Item& a, const Item& b) {
   const auto *i = std::get_if<int64_t>(&a), *j = std::get_if<int64_t>(&b);
-  if (i && j && kind != Kind::divide) {
+  if (i && j && kind != Form::divide) {
     int64_t result = 0;
-    const bool overflow = kind == Kind::add        ? __builtin_add_overflow(*i, *j, &result)
-                          : kind == Kind::subtract ? __builtin_sub_overflow(*i, *j, &result)
+    const bool overflow = kind == Form::add        ? __builtin_add_overflow(*i, *j, &result)
+                          : kind == Form::subtract ? __builtin_sub_overflow(*i, *j, &result)
                                                    : __builtin_mul_overflow(*i, *j, &result);
     return overflow ? Item() : Item(result);
   }
   const auto x = number_of(a), y = number_of(b);
   if (!x || !y) return {};
   switch (kind) {
-    case Kind::add: return *x + *y;
-    case Kind::subtract: return *x - *y;
-    case Kind::multiply: return *x * *y;
+    case Form::add: return *x + *y;
+    case Form::subtract: return *x - *y;
+    case Form::multiply: return *x * *y;
     default: return *y == 0 ? Item() : Item(*x / *y);
   }
 }
@@ -123,53 +123,53 @@ class Evaluator {
 
   Result<Item> evaluate(const Expression& e) {
     switch (e.kind) {
-      case Kind::integer:
-      case Kind::number:
-      case Kind::boolean:
-      case Kind::dtype:
-      case Kind::string:
-      case Kind::list: return item_of(e.literal);
-      case Kind::attribute: {
+      case Form::integer:
+      case Form::number:
+      case Form::boolean:
+      case Form::dtype:
+      case Form::string:
+      case Form::list: return item_of(e.literal);
+      case Form::attribute: {
         const graph::AttributeValue* value = bindings_.attribute(e.index);
         return value ? item_of(*value) : Item();
       }
-      case Kind::dimension: {
+      case Form::dimension: {
         const auto dim = bindings_.dimension(e.index);
         return dim ? item_of(*dim) : Item();
       }
-      case Kind::side_rank_of: {
+      case Form::side_rank_of: {
         const RegionMatch* region = bindings_.region(e.index);
         return region ? Item(side_rank(graph_, *region)) : Item();
       }
-      case Kind::predicate: {
+      case Form::predicate: {
         FE_TRY(const bool accepted, bindings_.predicate(e.index));
         return Item(accepted);
       }
-      case Kind::logical_not:
-      case Kind::negate: {
+      case Form::logical_not:
+      case Form::negate: {
         FE_TRY(const Item operand, evaluate(e.children[0]));
-        if (e.kind == Kind::negate) return arithmetic(Kind::subtract, int64_t{0}, operand);
+        if (e.kind == Form::negate) return arithmetic(Form::subtract, int64_t{0}, operand);
         const bool* holds = std::get_if<bool>(&operand);
         return holds ? Item(!*holds) : Item();
       }
-      case Kind::logical_and:
-      case Kind::logical_or: return logical(e);
-      case Kind::add:
-      case Kind::subtract:
-      case Kind::multiply:
-      case Kind::divide: {
+      case Form::logical_and:
+      case Form::logical_or: return logical(e);
+      case Form::add:
+      case Form::subtract:
+      case Form::multiply:
+      case Form::divide: {
         FE_TRY(const Item left, evaluate(e.children[0]));
         FE_TRY(const Item right, evaluate(e.children[1]));
         return arithmetic(e.kind, left, right);
       }
-      case Kind::list_of: return list(e);
-      case Kind::otherwise: return evaluate(e.children[reads_unbound(e.children[0], bindings_) ? 1 : 0]);
-      case Kind::equal:
-      case Kind::not_equal:
-      case Kind::less:
-      case Kind::less_equal:
-      case Kind::greater:
-      case Kind::greater_equal: return comparison(e);
+      case Form::list_of: return list(e);
+      case Form::otherwise: return evaluate(e.children[reads_unbound(e.children[0], bindings_) ? 1 : 0]);
+      case Form::equal:
+      case Form::not_equal:
+      case Form::less:
+      case Form::less_equal:
+      case Form::greater:
+      case Form::greater_equal: return comparison(e);
       default: return property(e);
     }
   }
@@ -193,7 +193,7 @@ class Evaluator {
   }
 
   Result<Item> logical(const Expression& e) {
-    const bool decisive = e.kind == Kind::logical_or;
+    const bool decisive = e.kind == Form::logical_or;
     FE_TRY(const Item left, evaluate(e.children[0]));
     const bool* first = std::get_if<bool>(&left);
     if (first && *first == decisive) return left;
@@ -207,9 +207,9 @@ class Evaluator {
     FE_TRY(const Item left, evaluate(e.children[0]));
     FE_TRY(const Item right, evaluate(e.children[1]));
     if (undefined(left) || undefined(right)) return Item();
-    if (e.kind == Kind::equal || e.kind == Kind::not_equal) {
+    if (e.kind == Form::equal || e.kind == Form::not_equal) {
       const auto same = equal(left, right);
-      return same ? Item(*same == (e.kind == Kind::equal)) : Item();
+      return same ? Item(*same == (e.kind == Form::equal)) : Item();
     }
     const auto *i = std::get_if<int64_t>(&left), *j = std::get_if<int64_t>(&right);
     if (i && j) return Item(compare(e.kind, *i, *j));
@@ -223,21 +223,21 @@ class Evaluator {
     if (!value) return Item();
     const graph::TensorType& type = value->type;
     switch (e.kind) {
-      case Kind::dtype_of: return Item(type.dtype);
-      case Kind::rank_of: return Item(static_cast<int64_t>(type.rank()));
-      case Kind::shape_of: return Item(Dims{type.dims});
-      case Kind::uses_of: return Item(static_cast<int64_t>(value->uses.size()));
-      case Kind::constant_of: return Item(value->constant && value->constant->kind != FE_CONSTANT_PARAMETER);
-      case Kind::elements_of: {
+      case Form::dtype_of: return Item(type.dtype);
+      case Form::rank_of: return Item(static_cast<int64_t>(type.rank()));
+      case Form::shape_of: return Item(Dims{type.dims});
+      case Form::uses_of: return Item(static_cast<int64_t>(value->uses.size()));
+      case Form::constant_of: return Item(value->constant && value->constant->kind != FE_CONSTANT_PARAMETER);
+      case Form::elements_of: {
         const auto count = type.elements();
         return count ? Item(*count) : Item();
       }
-      case Kind::value_of: {
+      case Form::value_of: {
         const auto number = splats_.number(graph_, id);
         if (!number) return Item();
         return number->integer ? Item(*number->integer) : Item(number->value);
       }
-      case Kind::dim_of: {
+      case Form::dim_of: {
         const auto rank = static_cast<int64_t>(type.rank());
         const std::vector<Dim> dims = type.dims;
         FE_TRY(const Item index, evaluate(e.children[0]));
@@ -280,12 +280,12 @@ class Facts {
       : graph_(graph), rule_(rule), evaluator_(evaluator) {}
 
   Result<void> collect(const Expression& e) {
-    if (e.kind == Kind::logical_and) {
+    if (e.kind == Form::logical_and) {
       FE_TRY(const Item first, evaluator_.evaluate(e.children[0]));
       const bool* holds = std::get_if<bool>(&first);
       return collect(e.children[holds && *holds ? 1 : 0]);
     }
-    const bool leaf = e.kind >= Kind::attribute && e.kind <= Kind::predicate;
+    const bool leaf = e.kind >= Form::attribute && e.kind <= Form::predicate;
     if (!leaf) {
       for (const Expression& child : e.children) FE_CHECK(collect(child));
       return {};
@@ -319,10 +319,10 @@ Result<std::string> facts(const graph::Graph& graph, SplatCache& splats, const R
 
 bool reads_unbound(const Expression& expression, const Bindings& bindings) {
   const auto unbound = [&](const Expression& child) { return reads_unbound(child, bindings); };
-  if (expression.kind == Kind::otherwise)
+  if (expression.kind == Form::otherwise)
     return std::all_of(expression.children.begin(), expression.children.end(), unbound);
   if (reads_value(expression.kind) && !bindings.value(expression.value)) return true;
-  if (expression.kind == Kind::attribute && !bindings.attribute(expression.index)) return true;
+  if (expression.kind == Form::attribute && !bindings.attribute(expression.index)) return true;
   return std::any_of(expression.children.begin(), expression.children.end(), unbound);
 }
 

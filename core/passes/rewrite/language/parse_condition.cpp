@@ -15,35 +15,35 @@ using text::Cursor;
 using text::Position;
 using text::Token;
 using text::TokenKind;
-using Kind = Expression::Kind;
+using Form = Expression::Kind;
 
 /// The sort of an expression. A captured attribute has sort `any`, as its kind is known only in a match.
 enum class Sort : uint8_t { any, boolean, number, dtype, string, list };
 
 Sort sort_of(const Expression& e) {
   switch (e.kind) {
-    case Kind::attribute: return Sort::any;
-    case Kind::dtype:
-    case Kind::dtype_of: return Sort::dtype;
-    case Kind::string: return Sort::string;
-    case Kind::list:
-    case Kind::list_of:
-    case Kind::shape_of: return Sort::list;
-    case Kind::integer:
-    case Kind::number:
-    case Kind::dimension:
-    case Kind::rank_of:
-    case Kind::dim_of:
-    case Kind::elements_of:
-    case Kind::uses_of:
-    case Kind::value_of:
-    case Kind::side_rank_of:
-    case Kind::add:
-    case Kind::subtract:
-    case Kind::multiply:
-    case Kind::divide:
-    case Kind::negate: return Sort::number;
-    case Kind::otherwise: {
+    case Form::attribute: return Sort::any;
+    case Form::dtype:
+    case Form::dtype_of: return Sort::dtype;
+    case Form::string: return Sort::string;
+    case Form::list:
+    case Form::list_of:
+    case Form::shape_of: return Sort::list;
+    case Form::integer:
+    case Form::number:
+    case Form::dimension:
+    case Form::rank_of:
+    case Form::dim_of:
+    case Form::elements_of:
+    case Form::uses_of:
+    case Form::value_of:
+    case Form::side_rank_of:
+    case Form::add:
+    case Form::subtract:
+    case Form::multiply:
+    case Form::divide:
+    case Form::negate: return Sort::number;
+    case Form::otherwise: {
       const Sort first = sort_of(e.children[0]);
       return first == Sort::any ? sort_of(e.children[1]) : first;
     }
@@ -65,31 +65,31 @@ std::string_view name_of_sort(Sort sort) {
 
 struct Function {
   std::string_view name;
-  Kind kind;
+  Form kind;
 };
 constexpr auto functions = std::to_array<Function>({
-    {"dtype", Kind::dtype_of},
-    {"rank", Kind::rank_of},
-    {"dim", Kind::dim_of},
-    {"shape", Kind::shape_of},
-    {"elements", Kind::elements_of},
-    {"uses", Kind::uses_of},
-    {"constant", Kind::constant_of},
-    {"value", Kind::value_of},
-    {"side_rank", Kind::side_rank_of},
-    {"predicate", Kind::predicate},
+    {"dtype", Form::dtype_of},
+    {"rank", Form::rank_of},
+    {"dim", Form::dim_of},
+    {"shape", Form::shape_of},
+    {"elements", Form::elements_of},
+    {"uses", Form::uses_of},
+    {"constant", Form::constant_of},
+    {"value", Form::value_of},
+    {"side_rank", Form::side_rank_of},
+    {"predicate", Form::predicate},
 });
 struct Comparison {
   std::string_view sign;
-  Kind kind;
+  Form kind;
 };
 constexpr auto comparisons = std::to_array<Comparison>({
-    {"==", Kind::equal},
-    {"!=", Kind::not_equal},
-    {"<", Kind::less},
-    {"<=", Kind::less_equal},
-    {">", Kind::greater},
-    {">=", Kind::greater_equal},
+    {"==", Form::equal},
+    {"!=", Form::not_equal},
+    {"<", Form::less},
+    {"<=", Form::less_equal},
+    {">", Form::greater},
+    {">=", Form::greater_equal},
 });
 
 class Parser {
@@ -119,7 +119,7 @@ class Parser {
         return fault(place, "FE-R10",
                      fmt::format("before 'else' stands {}, after it {}", name_of_sort(a), name_of_sort(b)));
       }
-      FE_TRY(result, binary(Kind::otherwise, place, std::move(result), std::move(right)));
+      FE_TRY(result, binary(Form::otherwise, place, std::move(result), std::move(right)));
     }
     --depth_;
     return result;
@@ -143,12 +143,12 @@ class Parser {
 
   /// Parses `[$a, 1]`; $a may be new if `binds` is not null.
   Result<Expression> list(NameScope* binds) {
-    FE_TRY(Expression result, make(Kind::list_of, cursor_.next().position));
+    FE_TRY(Expression result, make(Form::list_of, cursor_.next().position));
     while (!cursor_.accept("]")) {
       if (!result.children.empty()) FE_CHECK(cursor_.expect(","));
       const Position place = cursor_.peek().position;
       if (binds && cursor_.peek().kind == TokenKind::symbol && (cursor_.is(",", 1) || cursor_.is("]", 1))) {
-        FE_TRY(Expression item, make(Kind::attribute, place));
+        FE_TRY(Expression item, make(Form::attribute, place));
         FE_TRY(item.index, binds->capture(cursor_.next()));
         result.children.push_back(std::move(item));
         continue;
@@ -181,7 +181,7 @@ class Parser {
                  fmt::format("{} is {}, this is {}", what, name_of_sort(wanted), name_of_sort(sort)));
   }
 
-  Result<Expression> make(Kind kind, Position place, std::vector<Expression> children = {}) {
+  Result<Expression> make(Form kind, Position place, std::vector<Expression> children = {}) {
     if (++size_ > max_terms) return too_large(place);
     Expression e;
     e.kind = kind;
@@ -189,7 +189,7 @@ class Parser {
     e.children = std::move(children);
     return e;
   }
-  Result<Expression> binary(Kind kind, Position place, Expression left, Expression right) {
+  Result<Expression> binary(Form kind, Position place, Expression left, Expression right) {
     std::vector<Expression> children;
     children.push_back(std::move(left));
     children.push_back(std::move(right));
@@ -216,12 +216,12 @@ class Parser {
 
   Result<Expression> disjunction() {
     if (++depth_ > max_nesting) return too_large(cursor_.peek().position);
-    auto result = chain([this] { return conjunction(); }, Sort::boolean, {{"or", Kind::logical_or}});
+    auto result = chain([this] { return conjunction(); }, Sort::boolean, {{"or", Form::logical_or}});
     --depth_;
     return result;
   }
   Result<Expression> conjunction() {
-    return chain([this] { return negation(); }, Sort::boolean, {{"and", Kind::logical_and}});
+    return chain([this] { return negation(); }, Sort::boolean, {{"and", Form::logical_and}});
   }
   Result<Expression> negation() {
     if (!cursor_.is("not")) return comparison();
@@ -232,7 +232,7 @@ class Parser {
     --depth_;
     std::vector<Expression> children;
     children.push_back(std::move(operand));
-    return make(Kind::logical_not, place, std::move(children));
+    return make(Form::logical_not, place, std::move(children));
   }
 
   Result<Expression> comparison() {
@@ -247,7 +247,7 @@ class Parser {
       return fault(place, "FE-R10",
                    fmt::format("{} cannot be compared with {}", name_of_sort(a), name_of_sort(b)));
     }
-    if (found->kind != Kind::equal && found->kind != Kind::not_equal) {
+    if (found->kind != Form::equal && found->kind != Form::not_equal) {
       for (const Sort sort : {a, b}) {
         if (sort == Sort::number || sort == Sort::any) continue;
         return fault(
@@ -259,10 +259,10 @@ class Parser {
   }
 
   Result<Expression> sum() {
-    return chain([this] { return product(); }, Sort::number, {{"+", Kind::add}, {"-", Kind::subtract}});
+    return chain([this] { return product(); }, Sort::number, {{"+", Form::add}, {"-", Form::subtract}});
   }
   Result<Expression> product() {
-    return chain([this] { return atom(); }, Sort::number, {{"*", Kind::multiply}, {"/", Kind::divide}});
+    return chain([this] { return atom(); }, Sort::number, {{"*", Form::multiply}, {"/", Form::divide}});
   }
 
   Result<Expression> atom() {
@@ -279,14 +279,14 @@ class Parser {
     }
     if (token.kind == TokenKind::symbol) {
       FE_TRY(const uint32_t index, names_.attribute(cursor_.next()));
-      FE_TRY(Expression result, make(Kind::attribute, place));
+      FE_TRY(Expression result, make(Form::attribute, place));
       result.index = index;
       return result;
     }
     if (token.kind == TokenKind::identifier) {
       if (const auto dimension = names_.dimension(token.text)) {
         cursor_.next();
-        FE_TRY(Expression result, make(Kind::dimension, place));
+        FE_TRY(Expression result, make(Form::dimension, place));
         result.index = *dimension;
         return result;
       }
@@ -309,7 +309,7 @@ class Parser {
       --depth_;
       std::vector<Expression> children;
       children.push_back(std::move(operand));
-      return make(Kind::negate, place, std::move(children));
+      return make(Form::negate, place, std::move(children));
     }
     return literal();
   }
@@ -335,8 +335,8 @@ class Parser {
       return error;
     }
     FE_TRY(graph::AttributeValue value, graph::parse_attribute_value(cursor_));
-    constexpr Kind kinds[] = {Kind::integer, Kind::number, Kind::string, Kind::dtype,
-                              Kind::list,    Kind::list,   Kind::list,   Kind::boolean};
+    constexpr Form kinds[] = {Form::integer, Form::number, Form::string, Form::dtype,
+                              Form::list,    Form::list,   Form::list,   Form::boolean};
     FE_TRY(Expression result, make(kinds[value.index()], place));
     result.literal = std::move(value);
     return result;
@@ -354,20 +354,20 @@ class Parser {
     }
     FE_TRY(Expression result, make(found->kind, name.position));
     FE_CHECK(cursor_.expect("("));
-    if (found->kind == Kind::predicate && !predicates_)
+    if (found->kind == Form::predicate && !predicates_)
       return fault(name.position, "FE-R10", "a predicate is a condition, no part of an attribute");
-    if (found->kind == Kind::predicate) {
+    if (found->kind == Form::predicate) {
       FE_TRY(std::string predicate, cursor_.expect_string("the predicate's name in quotes"));
       const auto known = std::find(predicates_->begin(), predicates_->end(), predicate);
       result.index = static_cast<uint32_t>(known - predicates_->begin());
       if (known == predicates_->end()) predicates_->push_back(std::move(predicate));
-    } else if (found->kind == Kind::side_rank_of) {
+    } else if (found->kind == Form::side_rank_of) {
       FE_TRY(const Token region, cursor_.expect(TokenKind::value, "a region, as %f"));
       FE_TRY(result.index, names_.region(region));
     } else {
       if (cursor_.peek().kind != TokenKind::value) return cursor_.unexpected("a matched value, as %x");
       FE_TRY(result.value, names_.value(cursor_.next()));
-      if (found->kind == Kind::dim_of) {
+      if (found->kind == Form::dim_of) {
         FE_CHECK(cursor_.expect(","));
         const Position place = cursor_.peek().position;
         FE_TRY(Expression index, disjunction());
@@ -405,7 +405,7 @@ Result<void> parse_attribute(Cursor& cursor, NameScope& names, bool binds, Attri
   }
   const bool list = cursor.is("[") && parser.computed_list();
   FE_TRY(Expression expression, list ? parser.list(binds ? &names : nullptr) : parser.value());
-  if (expression.kind <= Kind::list) {
+  if (expression.kind <= Form::list) {
     attribute.literal = std::move(expression.literal);
   } else {
     attribute.computed = std::move(expression);

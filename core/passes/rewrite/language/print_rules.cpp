@@ -63,7 +63,7 @@ class Printer {
   }
 
   std::string expression(const Expression& e, int around) const {
-    using Kind = Expression::Kind;
+    using Form = Expression::Kind;
     const auto wrap = [&](std::string text, int level) { return around > level ? "(" + text + ")" : text; };
     const auto binary = [&](const char* between, int level, int left, int right) {
       return wrap(expression(e.children[0], left) + between + expression(e.children[1], right), level);
@@ -73,45 +73,45 @@ class Printer {
       return binary(sign, comparison_level, sum_level, sum_level);
     };
     switch (e.kind) {
-      case Kind::integer:
-      case Kind::number:
-      case Kind::boolean:
-      case Kind::dtype:
-      case Kind::string:
-      case Kind::list: return graph::print_attribute_value(e.literal);
-      case Kind::attribute: return sigil_name('$', rule_.attributes[e.index]);
-      case Kind::dimension: return rule_.dims[e.index];
-      case Kind::side_rank_of: return "side_rank(" + sigil_name('%', rule_.regions[e.index].name) + ")";
-      case Kind::dtype_of: return call("dtype");
-      case Kind::rank_of: return call("rank");
-      case Kind::dim_of: return "dim(" + operand(e.value) + ", " + expression(e.children[0], or_level) + ")";
-      case Kind::shape_of: return call("shape");
-      case Kind::elements_of: return call("elements");
-      case Kind::uses_of: return call("uses");
-      case Kind::constant_of: return call("constant");
-      case Kind::value_of: return call("value");
-      case Kind::predicate: return "predicate(" + text::quote(rule_.predicates[e.index]) + ")";
-      case Kind::list_of: {
+      case Form::integer:
+      case Form::number:
+      case Form::boolean:
+      case Form::dtype:
+      case Form::string:
+      case Form::list: return graph::print_attribute_value(e.literal);
+      case Form::attribute: return sigil_name('$', rule_.attributes[e.index]);
+      case Form::dimension: return rule_.dims[e.index];
+      case Form::side_rank_of: return "side_rank(" + sigil_name('%', rule_.regions[e.index].name) + ")";
+      case Form::dtype_of: return call("dtype");
+      case Form::rank_of: return call("rank");
+      case Form::dim_of: return "dim(" + operand(e.value) + ", " + expression(e.children[0], or_level) + ")";
+      case Form::shape_of: return call("shape");
+      case Form::elements_of: return call("elements");
+      case Form::uses_of: return call("uses");
+      case Form::constant_of: return call("constant");
+      case Form::value_of: return call("value");
+      case Form::predicate: return "predicate(" + text::quote(rule_.predicates[e.index]) + ")";
+      case Form::list_of: {
         std::string items;
         for (const Expression& item : e.children)
           items += (items.empty() ? "" : ", ") + expression(item, else_level);
         return "[" + items + "]";
       }
-      case Kind::otherwise: return binary(" else ", else_level, or_level, else_level);
-      case Kind::add: return binary(" + ", sum_level, sum_level, product_level);
-      case Kind::subtract: return binary(" - ", sum_level, sum_level, product_level);
-      case Kind::multiply: return binary(" * ", product_level, product_level, atom_level);
-      case Kind::divide: return binary(" / ", product_level, product_level, atom_level);
-      case Kind::negate: return "-(" + expression(e.children[0], or_level) + ")";
-      case Kind::equal: return compare(" == ");
-      case Kind::not_equal: return compare(" != ");
-      case Kind::less: return compare(" < ");
-      case Kind::less_equal: return compare(" <= ");
-      case Kind::greater: return compare(" > ");
-      case Kind::greater_equal: return compare(" >= ");
-      case Kind::logical_not: return wrap("not " + expression(e.children[0], not_level), not_level);
-      case Kind::logical_and: return binary(" and ", and_level, and_level, not_level);
-      case Kind::logical_or: return binary(" or ", or_level, or_level, and_level);
+      case Form::otherwise: return binary(" else ", else_level, or_level, else_level);
+      case Form::add: return binary(" + ", sum_level, sum_level, product_level);
+      case Form::subtract: return binary(" - ", sum_level, sum_level, product_level);
+      case Form::multiply: return binary(" * ", product_level, product_level, atom_level);
+      case Form::divide: return binary(" / ", product_level, product_level, atom_level);
+      case Form::negate: return "-(" + expression(e.children[0], or_level) + ")";
+      case Form::equal: return compare(" == ");
+      case Form::not_equal: return compare(" != ");
+      case Form::less: return compare(" < ");
+      case Form::less_equal: return compare(" <= ");
+      case Form::greater: return compare(" > ");
+      case Form::greater_equal: return compare(" >= ");
+      case Form::logical_not: return wrap("not " + expression(e.children[0], not_level), not_level);
+      case Form::logical_and: return binary(" and ", and_level, and_level, not_level);
+      case Form::logical_or: return binary(" or ", or_level, or_level, and_level);
     }
     return {};
   }
