@@ -12,6 +12,7 @@ from topics import TopicTest, case, topic
 torch.manual_seed(0)
 line, image, volume = torch.randn(2, 4, 11), torch.randn(2, 4, 9, 8), torch.randn(1, 4, 5, 6, 5)
 last = image.to(memory_format=torch.channels_last)
+extreme = image.masked_fill(image < 0.5, -torch.inf).masked_fill(image > 1.5, torch.nan)
 
 
 def conv(x, *kernel, out=6, groups=1, bias=True, **options):
@@ -67,7 +68,7 @@ Pooling = topic("Pooling", {
     "greatest with places and padding": case(lambda a: F.max_pool2d(a, 3, 2, 1, return_indices=True), image),
     "greatest with places, dilated and rounded up": case(lambda a: F.max_pool2d(a, 3, 2, 1, dilation=2, ceil_mode=True, return_indices=True), image),
     "greatest with places among equal ones": case(lambda a: F.max_pool2d(a, 3, 1, 1, return_indices=True), image.round()),
-    "greatest with places among the least and NaN": case(lambda a: F.max_pool2d(a, 3, 2, 1, return_indices=True), image.masked_fill(image < 0.5, -torch.inf).masked_fill(image > 1.5, torch.nan)),
+    "greatest with places among the least and NaN": case(lambda a: F.max_pool2d(a, 3, 2, 1, return_indices=True), extreme),
     "greatest with places of integers": case(lambda a: F.max_pool2d(a, 3, 2, 1, return_indices=True), (image * 3).long()),
     "greatest with places of large windows": case(lambda a: F.max_pool2d(a, (9, 5), 1, (4, 2), return_indices=True), image),
     "greatest with places of volumes": case(lambda a: F.max_pool3d(a, 3, 2, 1, return_indices=True), volume),
