@@ -73,6 +73,9 @@ class SessionModel final : public LoadedModel {
     options.memory_budget = request.memory_budget;
     options.saved.insert(request.saved.begin(), request.saved.end());
     options.recomputed.insert(request.recomputed.begin(), request.recomputed.end());
+    for (const auto& [dims, order, rank] : request.orders)
+      options.orders.push_back({{dims, dims + rank}, {order, order + rank}});
+    options.reorder_op = request.reorder_op;
     FE_TRY(auto parts, model_->partition(request.forward_outputs, options, options_));
     return Parts{std::make_unique<SessionModel>(std::move(parts.forward), options_),
                  std::make_unique<SessionModel>(std::move(parts.backward), options_)};

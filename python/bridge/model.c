@@ -319,15 +319,59 @@ static PyObject* model_changed_regions(PyObject* self, PyObject* args) {
 }
 
 // partition(forward outputs, kinds of the inputs as bytes, memory budget, saved, recomputed)
+// The pairs (dims, order) of a sequence, with their numbers in one block; NULL with an exception.
+static ferrite_saved_order* orders_of(PyObject* sequence, uint64_t* count) {
+  PyObject* pairs = PySequence_Tuple(sequence);
+  if (!pairs) return NULL;
+  const Py_ssize_t size = PyTuple_Size(pairs);
+  ferrite_saved_order* orders = NULL;
+  Py_ssize_t numbers = 0;
+  for (Py_ssize_t k = 0; k < size; ++k) {
+    PyObject *dims, *order;
+    if (!PyArg_ParseTuple(PyTuple_GetItem(pairs, k), "O!O!", &PyTuple_Type, &dims, &PyTuple_Type, &order))
+      goto done;
+    if (PyTuple_Size(dims) != PyTuple_Size(order)) {
+      PyErr_SetString(PyExc_ValueError, "an order is as long as the dims");
+      goto done;
+    }
+    numbers += 2 * PyTuple_Size(dims);
+  }
+  orders = calloc(1, (size_t)size * sizeof *orders + (size_t)numbers * sizeof(int64_t) + 1);
+  if (!orders) {
+    PyErr_NoMemory();
+    goto done;
+  }
+  int64_t* next = (int64_t*)(orders + size);
+  for (Py_ssize_t k = 0; k < size; ++k) {
+    const int64_t* parts[2];
+    Py_ssize_t rank = 0;
+    for (int part = 0; part < 2; ++part) {
+      PyObject* list = PyTuple_GetItem(PyTuple_GetItem(pairs, k), part);
+      rank = PyTuple_Size(list);
+      parts[part] = next;
+      for (Py_ssize_t d = 0; d < rank; ++d) *next++ = PyLong_AsLongLong(PyTuple_GetItem(list, d));
+    }
+    orders[k] = (ferrite_saved_order){parts[0], parts[1], (uint64_t)rank};
+  }
+  *count = (uint64_t)size;
+  if (PyErr_Occurred()) {
+    free(orders);
+    orders = NULL;
+  }
+done:
+  Py_DECREF(pairs);
+  return orders;
+}
+
 static PyObject* model_partition(PyObject* self, PyObject* args) {
   Model* model = (Model*)self;
   unsigned long long forward_outputs;
   const char* kinds;
   Py_ssize_t kind_count;
-  PyObject *saved, *recomputed;
+  PyObject *saved, *recomputed, *orders;
   ferrite_partition_options options = {.size = sizeof options};
-  if (!PyArg_ParseTuple(args, "Ky#dOO", &forward_outputs, &kinds, &kind_count, &options.memory_budget, &saved,
-                        &recomputed))
+  if (!PyArg_ParseTuple(args, "Ky#dOOO", &forward_outputs, &kinds, &kind_count, &options.memory_budget,
+                        &saved, &recomputed, &orders))
     return NULL;
   const uint64_t count = ferrite_model_input_count(model->model);
   if ((uint64_t)kind_count != count)
@@ -337,8 +381,11 @@ static PyObject* model_partition(PyObject* self, PyObject* args) {
   PyObject* held = PyList_New(0);
   const char** saved_names = held ? names_of(saved, &options.saved_count, held) : NULL;
   const char** recomputed_names = saved_names ? names_of(recomputed, &options.recomputed_count, held) : NULL;
+  ferrite_saved_order* saved_orders = recomputed_names ? orders_of(orders, &options.order_count) : NULL;
   PyObject* parts = NULL;
-  if (recomputed_names) {
+  if (saved_orders) {
+    options.orders = saved_orders;
+    options.reorder_op = "transpose";
     options.saved = saved_names;
     options.recomputed = recomputed_names;
     ferrite_model *forward = NULL, *backward = NULL;
@@ -356,6 +403,7 @@ static PyObject* model_partition(PyObject* self, PyObject* args) {
       Py_XDECREF(second);
     }
   }
+  free(saved_orders);
   free(saved_names);
   free(recomputed_names);
   Py_XDECREF(held);
@@ -386,8 +434,9 @@ static PyMethodDef model_methods[] = {
     {"changed_regions", model_changed_regions, METH_VARARGS,
      "changed_regions(phase, outputs): what passes change, as JSON."},
     {"partition", model_partition, METH_VARARGS,
-     "partition(forward_outputs, input_kinds, memory_budget, saved, recomputed): the models (forward, "
-     "backward) of a joint model."},
+     "partition(forward_outputs, input_kinds, memory_budget, saved, recomputed, orders): the models "
+     "(forward, "
+     "backward) of a joint model; orders: pairs (dims, order) of tuples."},
     {"stats", model_stats, METH_NOARGS, "Figures of the last program."},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot model_slots[] = {{Py_tp_dealloc, model_free},

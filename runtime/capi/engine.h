@@ -46,6 +46,8 @@ struct PartitionRequest {
   std::span<const uint8_t> input_kinds;  ///< FERRITE_INPUT_*, by input
   double memory_budget = 1;
   std::vector<std::string> saved, recomputed;
+  std::span<const ferrite_saved_order> orders{};
+  std::string reorder_op{};
 };
 
 /// A model file. Any-thread.

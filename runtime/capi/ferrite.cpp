@@ -494,6 +494,14 @@ int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_op
       if (!given.saved[k]) return null_argument(function, fmt::format("saved[{}]", k));
     for (uint64_t k = 0; k < given.recomputed_count; ++k)
       if (!given.recomputed[k]) return null_argument(function, fmt::format("recomputed[{}]", k));
+    if (!given.orders && given.order_count != 0) return null_argument(function, "orders");
+    if (!given.reorder_op && given.order_count != 0) return null_argument(function, "reorder_op");
+    for (uint64_t k = 0; k < given.order_count; ++k) {
+      if (!given.orders[k].dims && given.orders[k].rank != 0)
+        return null_argument(function, fmt::format("orders[{}].dims", k));
+      if (!given.orders[k].order && given.orders[k].rank != 0)
+        return null_argument(function, fmt::format("orders[{}].order", k));
+    }
     if (given.forward_outputs > model->model->outputs().size())
       return at(std::string(function),
                 error(FE_EINVALID, "FE-G58", "the model has {}, and {} of them are to be the forward part's",
@@ -504,6 +512,8 @@ int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_op
     request.memory_budget = given.memory_budget;
     request.saved.assign(given.saved, given.saved + given.saved_count);
     request.recomputed.assign(given.recomputed, given.recomputed + given.recomputed_count);
+    request.orders = {given.orders, given.order_count};
+    if (given.reorder_op) request.reorder_op = given.reorder_op;
     FE_TRY(auto parts, model->model->partition(request));
     *forward = handle_of(model->session, std::move(parts.forward));
     *backward = handle_of(model->session, std::move(parts.backward));

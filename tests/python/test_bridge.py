@@ -172,12 +172,16 @@ class BridgeTest(unittest.TestCase):
         model = self.session.load("exp.fe", JOINT.encode())
         x, w, g = (np.linspace(k, 1, 6, dtype=np.float32).reshape(2, 3) for k in range(3))
         y, gx = model.run(x, w, g)
-        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [])
+        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [])
         self.assertEqual([port[0] for port in forward.outputs()], ["y", "saved.0"])
         self.assertEqual([port[0] for port in backward.inputs()], ["saved.0", "g"])
         results = forward.run([x, w])
         np.testing.assert_allclose(np.from_dlpack(results[0]), y, rtol=1e-6)
         (gradient,) = backward.run([results[1], g])
+        np.testing.assert_allclose(np.from_dlpack(gradient), gx, rtol=1e-6)
+        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1, 0))])
+        self.assertEqual([port[2] for port in forward.outputs()], [(2, 3), (1, 2)])
+        (gradient,) = backward.run([forward.run([x, w])[1], g])
         np.testing.assert_allclose(np.from_dlpack(gradient), gx, rtol=1e-6)
         with self.assertRaises(ferrite.Error) as caught:
             forward.run([x])
@@ -186,20 +190,25 @@ class BridgeTest(unittest.TestCase):
     def test_what_cannot_be_divided_is_refused(self):
         model = self.session.load("exp.fe", JOINT.encode())._model
         for arguments in (
-            (3, bytes([0, 1, 2]), 1.0, [], []),  # more forward outputs than outputs
-            (2, bytes([0, 1, 2]), 1.0, [], []),  # a forward output that depends on a tangent
-            (1, bytes([0, 1, 3]), 1.0, [], []),  # no such kind
-            (1, bytes([0, 1, 2]), 2.0, [], []),  # no such budget
+            (3, bytes([0, 1, 2]), 1.0, [], [], []),  # more forward outputs than outputs
+            (2, bytes([0, 1, 2]), 1.0, [], [], []),  # a forward output that depends on a tangent
+            (1, bytes([0, 1, 3]), 1.0, [], [], []),  # no such kind
+            (1, bytes([0, 1, 2]), 2.0, [], [], []),  # no such budget
+            (1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1, 1))]),  # no order
         ):
             with self.subTest(arguments=arguments), self.assertRaises(ferrite.Error) as caught:
                 model.partition(*arguments)
             self.assertEqual(caught.exception.code, "FE-G58")
         with self.assertRaises(ValueError):
-            model.partition(1, bytes([0]), 1.0, [], [])
+            model.partition(1, bytes([0]), 1.0, [], [], [])
+        with self.assertRaises(ValueError):
+            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1,))])
         with self.assertRaises(TypeError):
-            model.partition(1, bytes([0, 1, 2]), 1.0, [1], [])
+            model.partition(1, bytes([0, 1, 2]), 1.0, [1], [], [])
+        with self.assertRaises(TypeError):
+            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [(2, 1)])
         with self.assertRaises(ferrite.Error) as caught:
-            self.model(ANY)._model.partition(1, bytes([0]), 1.0, [], [])
+            self.model(ANY)._model.partition(1, bytes([0]), 1.0, [], [], [])
         self.assertEqual(caught.exception.code, "FE-X04")
 
     def test_passes_of_a_phase(self):

@@ -26,6 +26,12 @@ enum class InputKind : uint8_t {
   tangent     ///< the gradient of a forward output: only the backward part has it
 };
 
+/// The order in which the dims of saved values lie in memory.
+struct SavedOrder {
+  std::vector<int64_t> dims;   ///< of the values
+  std::vector<int64_t> order;  ///< [rank]: by position, the dim that is stored there; the last is contiguous
+};
+
 struct PartitionOptions {
   std::vector<InputKind> inputs;  ///< by input of the joint graph
   /// Between the fewest bytes that can be saved (0) and the bytes that are saved where nothing expensive is
@@ -34,6 +40,8 @@ struct PartitionOptions {
   /// Names of the model's nodes, as in graph::Node::origin: those whose results are not computed again, and
   /// those whose results are never saved.
   std::set<std::string, std::less<>> saved, recomputed;
+  std::vector<SavedOrder> orders{};  ///< without one, values are saved row by row
+  std::string reorder_op{};          ///< for `orders`: has one operand, and its dims as the attribute "perm"
 };
 
 struct SavedValues {

@@ -24,6 +24,8 @@ class Subgraph {
   /// The value's input of the part is named `name`; if that is empty, as in the whole, or "inK" where the
   /// whole has no name.
   Result<void> add_input(graph::ValueId value, std::string name);
+  /// `image` is the value in the part.
+  void set_image(graph::ValueId value, graph::ValueId image) { images_[value] = image; }
   /// FE-G03 if an operand is neither a constant nor copied.
   Result<void> add_node(graph::NodeId node);
   Result<void> add_output(graph::ValueId value, std::string name);

@@ -213,6 +213,12 @@ FERRITE_API int32_t ferrite_model_changed_regions(
 #define FERRITE_INPUT_TRANSIENT 0  // to keep it for the backward part costs its bytes
 #define FERRITE_INPUT_HELD 1       // it stays in memory in any case, as weights do
 #define FERRITE_INPUT_TANGENT 2    // the gradient of a forward output: only the backward part has it
+// The order in which the dims of values that the forward part keeps lie in memory.
+typedef struct ferrite_saved_order {
+  const int64_t* dims;   // [rank]: of the values
+  const int64_t* order;  // [rank]: by position, the dim that is stored there; the last is contiguous
+  uint64_t rank;
+} ferrite_saved_order;
 // How a joint model, which computes forward outputs and gradients, is divided.
 typedef struct ferrite_partition_options {
   uint64_t size;
@@ -226,6 +232,11 @@ typedef struct ferrite_partition_options {
   uint64_t saved_count;
   const char* const* recomputed;  // [recomputed_count]: names of nodes whose results are never kept
   uint64_t recomputed_count;
+  // [order_count]: kept values of these dims are outputs with their dims in this order.
+  const ferrite_saved_order* orders;
+  uint64_t order_count;
+  const char*
+      reorder_op;  // the op, with one operand and the attribute "perm"; null where there are no orders
 } ferrite_partition_options;
 // Divides a joint model in a forward and a backward part, models of the same session: imports it, runs the
 // passes of the stages from decompose_early to joint_post on the whole of it, and chooses the values that the
@@ -234,7 +245,8 @@ typedef struct ferrite_partition_options {
 // The forward part has the forward outputs and then those that it keeps, named "saved.0", ... Each part has
 // the inputs of the model that it reads, under their names. Inputs of the backward part are those, tangents
 // among them, and outputs of the forward part, under the names that they have there.
-// FE-G58 if the model or the options do not allow it; errors of importing and of passes.
+// FE-G58 if the model or the options do not allow it, among them an order that has not each dim once; errors
+// of importing and of passes.
 FERRITE_API int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_options* options,
                                             ferrite_model** forward, ferrite_model** backward);
 

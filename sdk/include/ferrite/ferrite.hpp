@@ -239,12 +239,19 @@ struct Port {
 using Stats = ferrite_stats;
 
 /// How Model::partition() divides a joint model; as ferrite_partition_options.
+/// The order in which the dims of values that the forward part keeps lie in memory.
+struct SavedOrder {
+  std::vector<int64_t> dims;   ///< [rank]: of the values
+  std::vector<int64_t> order;  ///< [rank]: by position, the dim that is stored there; the last is contiguous
+};
 struct PartitionOptions {
   uint64_t forward_outputs = 0;           ///< the first outputs, which are the forward part's
   std::vector<uint8_t> input_kinds;       ///< by input: FERRITE_INPUT_*
   double memory_budget = 1;               ///< from 0, the fewest kept bytes, to 1, the least computed again
   std::vector<std::string> saved;         ///< nodes whose results are not computed again
   std::vector<std::string> recomputed{};  ///< nodes whose results are never kept
+  std::vector<SavedOrder> orders{};       ///< of kept values; without one, they are kept row by row
+  std::string reorder_op{};               ///< for `orders`: has one operand, and its dims as "perm"
 };
 
 class Model {
@@ -324,6 +331,15 @@ class Model {
     given.saved_count = saved.size();
     given.recomputed = recomputed.data();
     given.recomputed_count = recomputed.size();
+    std::vector<ferrite_saved_order> orders;
+    for (const auto& [dims, order] : options.orders) {
+      if (dims.size() != order.size())
+        throw Error(FERRITE_EINVALID, "FE-G58", "an order has not each dim once", "Model::partition");
+      orders.push_back({dims.data(), order.data(), dims.size()});
+    }
+    given.orders = orders.data();
+    given.order_count = orders.size();
+    given.reorder_op = options.reorder_op.c_str();
     ferrite_model *forward = nullptr, *backward = nullptr;
     detail::check_call(ferrite_model_partition(handle_.get(), &given, &forward, &backward));
     return {Model(session_, forward), Model(session_, backward)};

@@ -350,6 +350,18 @@ TEST_F(EmbedTest, RefusesWhatIsNull) {
           "ferrite_model_partition");
   refuses(divides([&](auto& options) { options.recomputed = names.data(), options.recomputed_count = 1; }),
           "ferrite_model_partition");
+  refuses(divides([](auto& options) { options.order_count = 1, options.reorder_op = "transpose"; }),
+          "ferrite_model_partition");
+  const std::array<int64_t, 2> numbers = {0, 1};
+  for (const auto& order :
+       {ferrite_saved_order{nullptr, numbers.data(), 2}, ferrite_saved_order{numbers.data(), nullptr, 2}})
+    refuses(divides([&](auto& options) {
+              options.orders = &order, options.order_count = 1, options.reorder_op = "transpose";
+            }),
+            "ferrite_model_partition");
+  const ferrite_saved_order whole{numbers.data(), numbers.data(), 2};
+  refuses(divides([&](auto& options) { options.orders = &whole, options.order_count = 1; }),
+          "ferrite_model_partition");
   refused(divides([](auto& options) { options.forward_outputs = 2; }), FERRITE_EINVALID, "FE-G58",
           "ferrite_model_partition");
   EXPECT_EQ(model, nullptr);

@@ -137,6 +137,37 @@ TEST_F(Partitions, TheBudgetDecidesWhatIsComputedAgain) {
   }
 }
 
+TEST_F(Partitions, SaveValuesInAnotherOrder) {
+  const auto joint = parse(R"(
+graph @batches(%x: f32[2,3,4], %w: f32[2,4,5], %g: f32[2,3,5]) -> (%y "y", %gh "gh") joint(forward_outputs = 1) {
+  %h = matmul(%x, %w) : f32[2,3,5] from "first"
+  %y = exp(%h) : f32[2,3,5]
+  %s = sin(%h) : f32[2,3,5]
+  %gh = mul(%g, %s) : f32[2,3,5]
+}
+)");
+  PartitionOptions options{{transient, held, tangent}, 1, {}, {}};
+  options.orders = {{{2, 3, 5}, {1, 2, 0}}, {{7, 7}, {0, 1}}};
+  options.reorder_op = "transpose";
+  const auto parts = divide(joint, options);
+  ASSERT_TRUE(parts) << parts.error().message();
+  EXPECT_EQ(saved(), (std::vector<std::string>{"saved.0: f32[2,3,5], stored in the order 1, 2, 0"}));
+  EXPECT_EQ(parts->forward.type(parts->forward.outputs()[1].value).dims, (std::vector<int64_t>{3, 5, 2}));
+  EXPECT_EQ(parts->backward.type(parts->backward.inputs()[0].value).dims, (std::vector<int64_t>{3, 5, 2}));
+  expect_equal(joint, *parts);
+  for (const std::vector<int64_t> wrong : {std::vector<int64_t>{0, 1}, {0, 1, 1}, {0, 1, 3}, {-1, 0, 1}}) {
+    options.orders[0].order = wrong;
+    const auto refused = divide(joint, options);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, "FE-G58");
+  }
+  options.orders[0].order = {0, 1, 2};
+  options.reorder_op = "no_such_op";
+  const auto refused = divide(joint, options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, "FE-G58");
+}
+
 TEST_F(Partitions, HonourWhatTheModelAsksFor) {
   const auto joint = parse(layers);
   auto parts = divide(joint, {{transient, held, held, tangent}, 1, {}, {"first"}});
