@@ -155,7 +155,7 @@ graph @batches(%x: f32[2,3,4], %w: f32[2,4,5], %g: f32[2,3,5]) -> (%y "y", %gh "
   EXPECT_EQ(parts->forward.type(parts->forward.outputs()[1].value).dims, (std::vector<int64_t>{3, 5, 2}));
   EXPECT_EQ(parts->backward.type(parts->backward.inputs()[0].value).dims, (std::vector<int64_t>{3, 5, 2}));
   expect_equal(joint, *parts);
-  for (const std::vector<int64_t> wrong : {std::vector<int64_t>{0, 1}, {0, 1, 1}, {0, 1, 3}, {-1, 0, 1}}) {
+  for (const auto& wrong : {std::vector<int64_t>{0, 1}, {0, 1, 1}, {0, 1, 3}, {-1, 0, 1}}) {
     options.orders[0].order = wrong;
     const auto refused = divide(joint, options);
     ASSERT_FALSE(refused);
