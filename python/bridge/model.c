@@ -318,7 +318,6 @@ static PyObject* model_changed_regions(PyObject* self, PyObject* args) {
   return text;
 }
 
-// partition(forward outputs, kinds of the inputs as bytes, memory budget, saved, recomputed)
 // The pairs (dims, order) of a sequence, with their numbers in one block; NULL with an exception.
 static ferrite_saved_order* orders_of(PyObject* sequence, uint64_t* count) {
   PyObject* pairs = PySequence_Tuple(sequence);
@@ -363,6 +362,7 @@ done:
   return orders;
 }
 
+// partition(forward outputs, kinds of the inputs as bytes, memory budget, saved, recomputed, orders)
 static PyObject* model_partition(PyObject* self, PyObject* args) {
   Model* model = (Model*)self;
   unsigned long long forward_outputs;
