@@ -281,8 +281,8 @@ Result<void> Steps::choose_layouts() {
   schedule::choose_layouts(*made_.program, target_, ledger_);
   // Store operands of matrix products with the summed dim last, so that kernels read rows contiguously.
   schedule::make_k_contiguous(*made_.program, ledger_);
-  // Copy the operands that lie scattered even so.
-  schedule::store_scattered_operands(*made_.program, ledger_);
+  // Copy the operands that lie scattered even so, or in rows that are not aligned.
+  schedule::store_scattered_operands(*made_.program, select::row_padding(devices_), ledger_);
   return {};
 }
 

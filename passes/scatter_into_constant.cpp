@@ -55,16 +55,44 @@ bool is_zero(Value x) {
   return std::all_of(data, data + view.data_bytes, [](char byte) { return byte == 0; });
 }
 
-/// Turn this: %s = scatter_into_constant(%i, %u, 0)  %r = reduce_sum(%s)
+/// A scatter into zeros, and the factor by which its elements are multiplied; the latter may be none.
+struct Summand {
+  Node scatter;
+  Value factor;
+};
+
+Node scatter_into_zeros(Value x) {
+  const Node node = x.producer();
+  return node && node.op() == "scatter_into_constant" && is_zero(node.operand(2)) ? node : Node();
+}
+
+/// What a sum adds, if it is a scatter into zeros, or its product with a factor that is the same along the
+/// axis of the scatter: the gradient of a cross entropy is such a product.
+Summand summand_of(Value x) {
+  if (Node scatter = scatter_into_zeros(x)) return {scatter, {}};
+  Node product = x.producer();
+  if (!product || product.op() != "mul") return {};
+  for (size_t k = 0; k < 2; ++k) {
+    Node scatter = scatter_into_zeros(product.operand(k));
+    const Value factor = product.operand(1 - k);
+    if (!scatter || scatter.result().rank() < factor.rank()) continue;
+    const auto axis =
+        scatter.attrs().integer("axis") + static_cast<int64_t>(factor.rank() - scatter.result().rank());
+    if (axis < 0 || factor.dims()[static_cast<size_t>(axis)] == 1) return {scatter, factor};
+  }
+  return {};
+}
+
+/// Turn this: %s = scatter_into_constant(%i, %u, 0)  %m = mul(%s, %f)  %r = reduce_sum(%m)
 /// into this: %a = add(0, %u)  %t = scatter_into_constant(%i, %a, 1)  %b = gather_elements(%t, %i)
-///            %r = reduce_sum(%b)
-/// The sum is over the axis of the scatter, and maybe others. Reading back a scattered element gives the
-/// update, and an index out of range stays an error. Nothing else reads %t, so it is computed at these places
-/// alone; it is filled with ones so that it is not merged with %s.
+///            %m = mul(%b, %f)  %r = reduce_sum(%m)
+/// The sum is over the axis of the scatter, and maybe others; the product may be missing. Reading back a
+/// scattered element gives the update, and an index out of range stays an error. Nothing else reads %t, so it
+/// is computed at these places alone; it is filled with ones so that it is not merged with %s.
 bool sum_updates(Graph& graph, Node sum) {
   if (sum.op() != "reduce_sum") return false;
-  Node scatter = sum.operand(0).producer();
-  if (!scatter || scatter.op() != "scatter_into_constant" || !is_zero(scatter.operand(2))) return false;
+  const auto [scatter, factor] = summand_of(sum.operand(0));
+  if (!scatter) return false;
   const auto axis = scatter.attrs().integer("axis"), rank = static_cast<int64_t>(scatter.result().rank());
   const auto axes = sum.attrs().integers("axes");
   if (std::ranges::none_of(axes, [&](int64_t each) { return (each < 0 ? each + rank : each) == axis; }))
@@ -75,8 +103,9 @@ bool sum_updates(Graph& graph, Node sum) {
   const Value updates = graph.make("add", {zero, scatter.operand(1)});
   const Value put = graph.make("scatter_into_constant", {indices, updates, graph.scalar(zero.dtype(), 1)},
                                scatter.attrs().copy());
-  const Value back = graph.make("gather_elements", {put, indices}, {attr("axis", axis)});
+  Value back = graph.make("gather_elements", {put, indices}, {attr("axis", axis)});
   graph.set_insertion(sum);
+  if (factor) back = graph.make("mul", {back, factor});
   const Value result = graph.make("reduce_sum", {back}, sum.attrs().copy());
   graph.replace_uses(sum.result(), result);
   graph.erase(sum);

@@ -207,8 +207,12 @@ class Executable {
     }
     /// Lets later runs return as soon as all work is queued; ports are then used in the order of the first
     /// device's stream. A run still waits if the host must do something afterwards: write an output of its
-    /// own, or check an index.
-    void return_early(bool early) { early_ = early; }
+    /// own or, without `defer_checks`, check an index. With it, a later run of the context reports an index
+    /// that was out of range (FE-X10), and what no later run reports is a warning when the context closes.
+    void return_early(bool early, bool defer_checks = false) {
+      early_ = early;
+      defers_checks_ = early && defer_checks;
+    }
     /// FE-D codes for resources that it could not get.
     const Result<void>& opened() const { return opened_; }
     /// The stream that receives a device's work; null: the device's default stream.
@@ -227,8 +231,11 @@ class Executable {
       void* native = nullptr;  ///< the driver's handle of the stream, for libraries
       void* event = nullptr;   ///< peers wait for it; null: the host waits for the device
       void* arena = nullptr;
-      void* errors = nullptr;  ///< error words for each launch; null if no launch needs them
-      size_t waited = 0;       ///< launches of the current run before this one are known to be complete
+      /// Error words for each launch; null if no launch needs them. Kernels write them only if an index is
+      /// bad, and they are cleared when they were reported, so that no later run hides an error.
+      void* errors = nullptr;
+      void* said = nullptr;  ///< the words as the host got them, in pinned memory; null: the device has none
+      size_t waited = 0;     ///< launches of the current run before this one are known to be complete
       /// Host memory that copies may still be reading: copies from pinned memory are asynchronous.
       std::vector<std::span<const std::byte>> sources;
 
@@ -249,6 +256,7 @@ class Executable {
     Recorded recorded_;
     std::optional<std::vector<LaunchTime>> times_;
     bool early_ = false;
+    bool defers_checks_ = false;
     const std::span<const int64_t> arena_bytes_;  ///< by device
   };
 
@@ -281,10 +289,14 @@ class Executable {
   Result<void> call_lowering(const Launch& launch, std::span<void* const> pointers) const;
   Result<void> launch_kernel(std::span<const Launch> launches, size_t number, std::span<void* const> pointers,
                              Context& context, void* stream, void* native_stream) const;
-  /// Copies a device's error words to or from its memory.
-  Result<void> move_words(std::span<const Launch> launches, uint32_t direction, Context& context) const;
-  /// FE-X10 if a launch reports an index out of range in its error words.
-  Result<void> check_words(std::span<const Launch> launches, const void* words) const;
+  /// Copies the error words of all devices to the host; waits for them and checks them unless the context
+  /// defers checks.
+  Result<void> read_words(std::span<const Launch> launches, Context& context) const;
+  /// FE-X10 if a launch reports an index out of range in its error words, which are cleared then.
+  Result<void> check_words(std::span<const Launch> launches, uint32_t device, void* words,
+                           Context& context) const;
+  /// Checks what runs that did not wait for their words have said so far.
+  Result<void> check_earlier_words(Context& context) const;
   /// The error that a launch's error words describe.
   Error bad_index(const Launch& launch, std::span<const int64_t> words) const;
   /// Waits for all work given to the devices before launch `end`.

@@ -114,13 +114,23 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
   }
   FE_TRY(work.arena, executable_.alloc(d, work.bytes, work.stream));
   if (!device.host_memory && fails) {
-    FE_TRY(work.errors,
-           executable_.alloc(d, static_cast<int64_t>(launches.size() * sizeof(ErrorWords)), work.stream));
+    const auto bytes = static_cast<int64_t>(launches.size() * sizeof(ErrorWords));
+    FE_TRY(work.errors, executable_.alloc(d, bytes, work.stream));
+    work.said = device.host_alloc(bytes);
+    if (work.said) std::memset(work.said, 0, static_cast<size_t>(bytes));
+    const std::vector<ErrorWords> zeros(launches.size());
+    FE_CHECK(device.copy(FE_COPY_TO_DEVICE, work.errors, zeros.data(), bytes, work.stream));
+    FE_CHECK(device.synchronise(work.stream));
   }
   return {};
 }
 
 Executable::Context::~Context() {
+  if (opened_ && defers_checks_) {
+    executable_.abandon(*this);  // waits for the last run
+    if (auto checked = executable_.check_earlier_words(*this); !checked)
+      log::warn(launch_channel, checked.error().message());
+  }
   if (!recorded_.graphs.empty() || recorded_.staging || recorded_.stream) {
     const uint32_t d = executable_.recording_.device;
     const auto& device = *executable_.devices[d];
@@ -133,6 +143,7 @@ Executable::Context::~Context() {
   for (uint32_t d = 0; d < work_.size(); ++d) {
     const auto& device = *executable_.devices[d];
     for (void* data : {work_[d].arena, work_[d].errors}) executable_.free(d, data, work_[d].stream);
+    if (work_[d].said) device.host_free(work_[d].said);
     device.close_stream(work_[d].stream);
   }
   // Close events only after all streams are closed, as a stream may be waiting for another device's event.
@@ -315,22 +326,22 @@ Result<void> Executable::wait_for_sources(std::span<const Launch> launches, size
   return waits ? wait(launches, number, context) : Result<void>();
 }
 
-Result<void> Executable::move_words(std::span<const Launch> launches, uint32_t direction,
-                                    Context& context) const {
+Result<void> Executable::read_words(std::span<const Launch> launches, Context& context) const {
   std::vector<ErrorWords> words;
   const auto bytes = static_cast<int64_t>(launches.size() * sizeof(ErrorWords));
   for (uint32_t d = 0; d < devices.size(); ++d) {
     auto& work = context.work_[d];
     if (!work.errors) continue;
-    words.assign(launches.size(), {});
-    if (direction == FE_COPY_TO_DEVICE) {
-      FE_CHECK(devices[d]->copy(direction, work.errors, words.data(), bytes, work.stream));
-      continue;
-    }
-    auto copied = devices[d]->copy(direction, words.data(), work.errors, bytes, work.stream);
+    words.resize(launches.size());
+    void* const to = work.said ? work.said : words.data();
+    auto copied = devices[d]->copy(FE_COPY_TO_HOST, to, work.errors, bytes, work.stream);
     if (!copied) return of_pending(std::move(copied.error()), launches, launches.size(), d, context);
+    if (work.said) {
+      if (context.defers_checks_) continue;
+      FE_CHECK(wait(launches, launches.size(), context));
+    }
     work.done(launches.size());
-    FE_CHECK(check_words(launches, words.data()));
+    FE_CHECK(check_words(launches, d, to, context));
   }
   return {};
 }
@@ -359,10 +370,35 @@ Error Executable::bad_index(const Launch& launch, std::span<const int64_t> words
                   dims.empty() ? "" : ": ", fmt::join(dims, ", or ")));
 }
 
-Result<void> Executable::check_words(std::span<const Launch> launches, const void* words) const {
-  for (size_t k = 0; k < launches.size(); ++k)
-    if (const auto& said = static_cast<const ErrorWords*>(words)[k]; said[0] != 0)
-      return bad_index(launches[k], said);
+Result<void> Executable::check_words(std::span<const Launch> launches, uint32_t device, void* words,
+                                     Context& context) const {
+  auto* const of_launch = static_cast<ErrorWords*>(words);
+  for (size_t k = 0; k < launches.size(); ++k) {
+    if (of_launch[k][0] == 0) continue;
+    auto found = bad_index(launches[k], of_launch[k]);
+    std::fill_n(of_launch, launches.size(), ErrorWords{});
+    const auto& work = context.work_[device];
+    const auto bytes = static_cast<int64_t>(launches.size() * sizeof(ErrorWords));
+    FE_CHECK(devices[device]->copy(FE_COPY_TO_DEVICE, work.errors, words, bytes, work.stream));
+    FE_CHECK(devices[device]->synchronise(work.stream));
+    return found;
+  }
+  return {};
+}
+
+Result<void> Executable::check_earlier_words(Context& context) const {
+  for (uint32_t d = 0; d < devices.size(); ++d) {
+    auto& work = context.work_[d];
+    if (!work.said) continue;
+    const auto* const words = static_cast<const ErrorWords*>(work.said);
+    if (std::all_of(words, words + steps.size(), [](const ErrorWords& said) { return said[0] == 0; }))
+      continue;
+    FE_CHECK(devices[d]->synchronise(work.stream));  // the device may still be writing the other words
+    auto found = check_words(steps, d, work.said, context);
+    if (found) continue;
+    found.error().text += "; an earlier run, which did not wait for its checks, read or wrote there";
+    return found;
+  }
   return {};
 }
 
@@ -370,8 +406,6 @@ Result<void> Executable::launch_all(std::span<const Launch> launches, const Buff
                                     Context& context) const {
   if (launches.empty()) return {};
   for (auto& work : context.work_) work.waited = 0;
-  // Clear the error words first: a kernel writes them only if an index is bad.
-  FE_CHECK(move_words(launches, FE_COPY_TO_DEVICE, context));
   // Waiting after each launch attributes times and errors to the launch that caused them.
   const bool waits = context.times_ || log::enabled(launch_channel);
   for (size_t k = 0; k < launches.size(); ++k) {
@@ -387,7 +421,7 @@ Result<void> Executable::launch_all(std::span<const Launch> launches, const Buff
       log::print(launch_channel, "{} on {}: {} {}", k, devices[*device]->place(),
                  is_kernel(launches[k]) ? kernels[launches[k].kernel].entry : "copy", launches[k].provenance);
   }
-  FE_CHECK(move_words(launches, FE_COPY_TO_HOST, context));
+  FE_CHECK(read_words(launches, context));
   return context.early_ ? Result<void>() : wait(launches, launches.size(), context);
 }
 
@@ -487,6 +521,7 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
 Result<void> Executable::run(Context& context, std::span<const void* const> input_data,
                              std::span<void* const> output_data) const {
   FE_CHECK(context.opened_);
+  FE_CHECK(check_earlier_words(context));
   const Buffers buffers{input_data, output_data};
   if (context.times_) context.times_->clear();
   FE_TRY(context.recorded_.replayed, replay(context, buffers));

@@ -49,7 +49,6 @@ RecordingPlan Executable::plan_recording() const {
     return slot.kind == BufferSlot::Kind::input ? size_t{slot.number} : inputs.size() + slot.number;
   };
   uint32_t launched = 0;
-  bool checks = false;
   for (size_t k = 0; k < steps.size(); ++k) {
     const auto& step = steps[k];
     const auto d = device_of(step);
@@ -60,7 +59,7 @@ RecordingPlan Executable::plan_recording() const {
           fmt::format("it is done by {}, other launches by {}", devices[*d]->place(), device.place()));
     const bool is_copy = step.copy != no_copy;
     const bool is_library = !is_copy && kernels[step.kernel].library;
-    checks = checks || may_fail(step);
+    plan.checks = plan.checks || may_fail(step);
     if (is_copy && step.copy != FE_COPY_ON_DEVICE) {
       const auto& from = step.arguments[0];
       // A replay copies from staging memory that the host fills beforehand, so the source must not depend on
@@ -94,12 +93,7 @@ RecordingPlan Executable::plan_recording() const {
         fmt::format(
             "{} bytes of inputs and outputs are in the host's memory, and copies of at most {} are recorded",
             plan.bytes, most_staged));
-  if (checks) {
-    const auto bytes = static_cast<int64_t>(steps.size()) * word_bytes;
-    plan.zeros = take(plan, bytes);
-    plan.words = take(plan, bytes);
-  }
-  if (plan.bytes > 0 && !(device.slots.host_alloc && device.slots.host_free))
+  if ((plan.bytes > 0 || plan.checks) && !(device.slots.host_alloc && device.slots.host_free))
     return prevented({}, "host", "the device does not copy from and to memory of the host by itself");
   plan.is_possible = true;
   return plan;
@@ -156,8 +150,9 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
     recorded.failed = true;  // the pointers in the graph are unknown now
     return of_pending(std::move(given.error()), steps, steps.size(), plan.device, context);
   }
-  // With staged copies the host must wait, to copy the results out of the staging memory.
-  if (context.early_ && plan.bytes == 0) return true;
+  // With staged copies the host must wait, to copy the results out of the staging memory; with checks, to
+  // read the error words.
+  if (context.early_ && plan.bytes == 0 && (!plan.checks || context.defers_checks_)) return true;
   FE_CHECK(wait(steps, steps.size(), context));
   for (const auto& staged : plan.staged) {
     const auto& to = steps[staged.step].arguments[1];
@@ -165,7 +160,7 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
       std::memcpy(address(to, buffers, context), recorded.staging + staged.offset,
                   static_cast<size_t>(to.bytes));
   }
-  if (plan.words >= 0) FE_CHECK(check_words(steps, recorded.staging + plan.words));
+  if (plan.checks) FE_CHECK(check_words(steps, plan.device, work.said, context));
   return true;
 }
 
@@ -173,12 +168,14 @@ Result<void> Executable::record(Context& context, const Buffers& buffers) const 
   const auto& device = *devices[recording_.device];
   const auto& work = context.work_[recording_.device];
   auto& recorded = context.recorded_;
+  const auto no_memory = [&](int64_t bytes) {
+    return at("device " + device.place(),
+              error(FE_ENOMEM, "FE-D23", "{} bytes of the host's memory for copies cannot be had", bytes));
+  };
+  if (recording_.checks && !work.said) return no_memory(static_cast<int64_t>(steps.size()) * word_bytes);
   if (recording_.bytes > 0 && !recorded.staging) {
     recorded.staging = static_cast<std::byte*>(device.host_alloc(recording_.bytes));
-    if (!recorded.staging)
-      return at("device " + device.place(),
-                error(FE_ENOMEM, "FE-D23", "{} bytes of the host's memory for copies cannot be had",
-                      recording_.bytes));
+    if (!recorded.staging) return no_memory(recording_.bytes);
     std::memset(recorded.staging, 0, static_cast<size_t>(recording_.bytes));
   }
   // Record on a separate stream, because work that the caller gives to its own stream must not be recorded.
@@ -205,9 +202,6 @@ Result<void> Executable::record_steps(Context& context, const Buffers& buffers, 
   const auto& work = context.work_[plan.device];
   void* const native = device.native(FE_NATIVE_STREAM, stream);
   std::byte* const staging = context.recorded_.staging;
-  const auto words = static_cast<int64_t>(steps.size()) * word_bytes;
-  if (plan.zeros >= 0)
-    FE_CHECK(device.copy(FE_COPY_TO_DEVICE, work.errors, staging + plan.zeros, words, stream));
   auto staged = plan.staged.begin();
   for (size_t k = 0; k < steps.size(); ++k) {
     const auto& step = steps[k];
@@ -223,8 +217,9 @@ Result<void> Executable::record_steps(Context& context, const Buffers& buffers, 
     }
     FE_CHECK(device.copy(step.copy, pointers[1], pointers[0], step.arguments[0].bytes, stream));
   }
-  if (plan.words < 0) return {};
-  return device.copy(FE_COPY_TO_HOST, staging + plan.words, work.errors, words, stream);
+  if (!plan.checks) return {};
+  return device.copy(FE_COPY_TO_HOST, work.said, work.errors, static_cast<int64_t>(steps.size()) * word_bytes,
+                     stream);
 }
 
 }  // namespace ferrite::core::runtime

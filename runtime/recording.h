@@ -32,9 +32,8 @@ struct RecordingPlan {
     int64_t offset;
   };
   std::vector<Staged> staged;
-  /// Offsets of error words: source of the zeros, and destination; negative: none.
-  int64_t zeros = -1, words = -1;
-  int64_t bytes = 0;  ///< size of the staging memory
+  bool checks = false;  ///< launches may find an index out of range: error words are copied to the host
+  int64_t bytes = 0;    ///< size of the staging memory
 };
 
 /// Recordings per context. Callers often alternate between two or three buffers.

@@ -65,8 +65,9 @@ std::vector<Value> log_softmax(Graph& g, const Instance& op, Operands operands) 
   return {cast_to(g, g.make("sub", {shifted, g.make("log", {sum})}), op.operand(0).dtype)};
 }
 
-OpDef softmax_like(const std::string& name, const char* doc, DecomposeFunction body) {
+OpDef softmax_like(const std::string& name, const char* doc, DecomposeFunction body, uint32_t flags = 0) {
   return op_def(name)
+      .flags(flags)
       .doc(doc)
       .operands("x")
       .attr(attr("axis", -1))
@@ -319,7 +320,8 @@ OpDef dropout_op() {
 
 void add_norm(PluginBuilder& builder, const PluginContext&) {
   builder.add(softmax_like("softmax", "exp(x) divided by its sum along the axis.", softmax));
-  builder.add(softmax_like("log_softmax", "The logarithm of softmax.", log_softmax));
+  // As its parts, so that a training step can keep the largest elements and the sums in place of the result.
+  builder.add(softmax_like("log_softmax", "The logarithm of softmax.", log_softmax, FE_OP_DECOMPOSE_EARLY));
   for (auto make : {layer_norm_op, rms_norm_op, batch_norm_op, instance_norm_op, group_norm_op, lp_norm_op,
                     mean_variance_norm_op, lrn_op, dropout_op})
     builder.add(make());

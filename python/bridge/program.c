@@ -346,7 +346,9 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
     ++allocated;
   }
   if (computed > 0 || self->mutates) {
-    ferrite_run_options options = {.size = sizeof options};
+    // PyTorch's own kernels report a bad index later, too; waiting for the checks of each program would leave
+    // the device idle in between.
+    ferrite_run_options options = {.size = sizeof options, .defer_checks = 1};
     if (device.device_type != kDLCPU) {
       if (self->api->current_stream(device.device_type, device.device_id, &options.stream) != 0) goto done;
       // PyTorch's default stream is the driver's legacy stream, whose handle is null in one form and this in

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operands of matrix products that lie scattered in memory.
+// Operands and results of matrix products that lie in memory as their kernels cannot use it well.
 #pragma once
 
+#include "core/schedule/rewrites/padding.h"
 #include "core/schedule/schedule.h"
 
 namespace ferrite::core::schedule {
@@ -10,6 +11,9 @@ namespace ferrite::core::schedule {
 /// an attention, as a copy whose address is. Kernels and libraries multiply such operands several times as
 /// fast as operands that are gathered element by element. Products that read the same elements share a copy.
 /// Runs after layouts are chosen, since these may have made the address linear.
-void store_scattered_operands(LoopProgram& program, Ledger& ledger);
+///
+/// Where the target asks for padded rows, large inputs and outputs of the program whose rows are not aligned
+/// to vectors are copied, too: products read, or write, a temporary with padded rows.
+void store_scattered_operands(LoopProgram& program, const RowPadding& padding, Ledger& ledger);
 
 }  // namespace ferrite::core::schedule

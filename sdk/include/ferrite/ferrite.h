@@ -157,14 +157,17 @@ typedef struct ferrite_run_options {
   uint64_t size;
   // A stream of the device's driver; a driver's legacy default stream by its handle that is not null (1). The
   // run starts after the work queued on it so far, and later work on it starts after the run. If all tensors
-  // are on the device and the model checks no indices that depend on its inputs, the call returns as soon as
-  // the work is queued; a later failure of that work is reported by the driver or by a later call. The stream
-  // must stay open until the model is freed and the tensors made with it are released. Null: the run waits
-  // for its own work, and for no other stream.
+  // are on the device and the model checks no indices that depend on its inputs, or checks them later, the
+  // call returns as soon as the work is queued; a later failure of that work is reported by the driver or by
+  // a later call. The stream must stay open until the model is freed and the tensors made with it are
+  // released. Null: the run waits for its own work, and for no other stream.
   void* stream;
   // Non-zero: outputs that the run allocates are in the memory of ferrite_session_device().
   uint32_t outputs_on_device;
-  uint32_t reserved;
+  // Non-zero: a run on a stream does not wait for its checks of indices. A later run of the model on that
+  // stream reports an index that was out of range (FE-X10); nothing is read or written there in any case.
+  // What no later run reports is a warning in the log when the model is freed.
+  uint32_t defer_checks;
 } ferrite_run_options;
 // ferrite_run and ferrite_run_alloc with options, which may be null. Release a tensor made on the device when
 // the work that uses it is finished or, if the run had a stream, queued on that stream.

@@ -187,6 +187,7 @@ struct SessionOptions {
 struct RunOptions {
   void* stream = nullptr;          ///< as in ferrite_run_options; null: the run waits for its work
   bool outputs_on_device = false;  ///< results are in the memory of Session::device()
+  bool defer_checks = false;       ///< as in ferrite_run_options
 };
 
 /// The loaded plugins of a pipeline. Models keep their session alive.
@@ -280,6 +281,7 @@ class Model {
     auto wanted = detail::embedding_struct<ferrite_run_options>();
     wanted.stream = options.stream;
     wanted.outputs_on_device = options.outputs_on_device;
+    wanted.defer_checks = options.defer_checks;
     std::vector<DLManagedTensorVersioned*> made(ferrite_model_output_count(handle_.get()));
     detail::check_call(ferrite_run_alloc_with(handle_.get(), &wanted, given.pointers.data(),
                                               given.pointers.size(), made.data(), made.size()));

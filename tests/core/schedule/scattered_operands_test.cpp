@@ -41,7 +41,7 @@ contract gemm (i0 < 64, i1 < {0}, reduce r0 < 32) of %0, %1 {{
                                                 columns));
   Ledger ledger;
   inline_producers(program, {}, ledger);
-  store_scattered_operands(program, ledger);
+  store_scattered_operands(program, {}, ledger);
   return program;
 }
 
@@ -82,7 +82,7 @@ contract gemm (i0 < 32, i1 < 64, reduce r0 < 64) of %0, %1 {
 }
 )");
   Ledger ledger;
-  store_scattered_operands(program, ledger);
+  store_scattered_operands(program, {}, ledger);
   ASSERT_EQ(program.statements.size(), 3u);
   const auto copy = program.statements[0].stores[0].buffer;
   EXPECT_EQ(program.statements[1].ops[0].buffer, copy);

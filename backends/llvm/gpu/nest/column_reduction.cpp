@@ -107,7 +107,11 @@ class ColumnsPlanner {
     // One thread per narrow column would read less than a cache line together with its neighbours.
     constexpr int64_t narrow = 4;
     const bool busy = results >= threads_of_multiprocessor * machine_.multiprocessors;
-    if (plan.down == 1 || (busy && narrowest >= narrow) || plan.blocks < machine_.multiprocessors)
+    // A block has enough loads in flight for the bandwidth of its multiprocessor. Where most of these have no
+    // block, a block for each result uses more of them, though it reads a part of each cache line.
+    constexpr int64_t most_idle = 4;
+    if (plan.down == 1 || (busy && narrowest >= narrow) ||
+        plan.blocks * most_idle < machine_.multiprocessors)
       return std::nullopt;
     return plan;
   }
