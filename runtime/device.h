@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/forks.h"
 #include "runtime/plugin/backends.h"
 #include "runtime/target/coverage.h"
 #include "runtime/target/number_table.h"
@@ -71,6 +72,7 @@ class Device {
   std::string kind;         ///< the runtime's id
   std::string description;  ///< bytes that describe the device to its compilers
   std::string name;
+  const uint64_t forks = runtime::forks();  ///< of the process, when the device was opened
   /// The numbers that the code generators state (the first one that states a number wins), replaced by
   /// measured ones.
   SourcedNumbers numbers;
@@ -122,6 +124,9 @@ class Device {
   Error failed(Error error) const;
   /// "cpu:0"
   std::string place() const;
+  /// FE-D07 where the process was forked since the device was opened, and the driver is no part of the
+  /// child: drivers of devices with memory of their own are not.
+  Result<void> check_process() const;
 
   /// The runtime's reason why code compiled for this target does not run on the device; empty if it does.
   std::string refusal(const std::string& target) const;

@@ -39,6 +39,15 @@ Result<void> invoke(const Device& device, Slot slot, const Args& args, const cha
 
 std::string Device::place() const { return fmt::format("{}:{}", kind, number); }
 
+Result<void> Device::check_process() const {
+  if (host_memory || forks == runtime::forks()) return {};
+  return at("device " + place(),
+            error(FE_EDEVICE, "FE-D07",
+                  "it was opened before this process was forked, and its driver does not work in the child: "
+                  "use the device in the parent only, or start a new program, as multiprocessing's 'spawn' "
+                  "does"));
+}
+
 Error Device::failed(Error error) const {
   // A driver reports a lost device as an ordinary failure of some call. Ask for the status, so that the error
   // says that a retry is useless.

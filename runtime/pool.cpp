@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/pool.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
+#include <system_error>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -32,6 +35,11 @@ void pause() {
 
 thread_local bool inside_parallel_for = false;
 
+/// The pool of the process, while it exists.
+std::atomic<Pool*> of_process{nullptr};
+/// The pool whose mutex_ this thread holds during a fork.
+thread_local Pool* forked = nullptr;
+
 }  // namespace
 
 int64_t Pool::processors() {
@@ -41,13 +49,46 @@ int64_t Pool::processors() {
 }
 
 Pool& Pool::process() {
-  static Pool pool(processors());
+  static Pool& pool = []() -> Pool& {
+    static Pool made(processors());
+    of_process.store(&made);
+    // A child has none of the threads, and locks as other threads held them. Changes under mutex_ could not
+    // be completed there, so a fork takes it; it is held for moments only. A fork need not wait for a job,
+    // which the parent completes. The C library removes the functions with the library.
+    pthread_atfork(
+        [] {
+          forked = of_process.load();
+          if (forked) forked->mutex_.lock();
+        },
+        [] {
+          if (forked) forked->mutex_.unlock();
+        },
+        [] {
+          if (forked) forked->become_child();
+        });
+    return made;
+  }();
   return pool;
+}
+
+/// Makes the pool idle in a child of a fork. Threads and conditions are not destroyed but made anew in place:
+/// there is nobody to join, and destroying a condition waits for those who wait for it.
+void Pool::become_child() {
+  for (auto& thread : threads_) new (&thread) std::thread();
+  for (auto& bed : beds_) new (&bed) Bed();
+  threads_.clear();
+  beds_.clear();
+  new (&callers_) std::mutex();
+  job_.active.store(0);
+  if (generation_.load() % 2 == 1) generation_.fetch_add(1);
+  mutex_.unlock();
 }
 
 Pool::Pool(int64_t workers) { grow(workers); }
 
 Pool::~Pool() {
+  Pool* self = this;
+  of_process.compare_exchange_strong(self, nullptr);
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -58,10 +99,22 @@ Pool::~Pool() {
 
 void Pool::grow(int64_t workers) {
   std::lock_guard lock(callers_);
-  for (int64_t worker = workers_.load(); worker < workers; ++worker) {
+  workers = std::max(workers, workers_.load());
+  start(workers);
+  workers_.store(workers);
+}
+
+/// Starts the threads that are missing. Requires callers_.
+void Pool::start(int64_t workers) {
+  for (auto worker = static_cast<int64_t>(threads_.size()) + 1; worker < workers; ++worker) {
+    std::lock_guard lock(mutex_);
     auto& bed = beds_.emplace_back();
-    threads_.emplace_back([this, worker, &bed] { work(worker, bed); });
-    workers_.store(worker + 1);
+    try {
+      threads_.emplace_back([this, worker, &bed] { work(worker, bed); });
+    } catch (...) {
+      beds_.pop_back();
+      throw;
+    }
   }
 }
 
@@ -116,6 +169,12 @@ void Pool::parallel_for(int64_t count, int64_t grain, int64_t limit, void* conte
     return;
   }
   std::lock_guard lock(callers_);
+  try {
+    start(workers());
+  } catch (const std::system_error&) {
+    // A child may start fewer threads than its parent had. Those that there are do the job.
+    workers_.store(static_cast<int64_t>(threads_.size()) + 1);
+  }
   inside_parallel_for = true;
   job_.context = context;
   job_.fn = fn;

@@ -19,7 +19,8 @@ class Pool {
  public:
   using Function = void (*)(void* context, int64_t begin, int64_t end, int64_t worker);
 
-  /// The pool of this process, started at first use with one worker per processor.
+  /// The pool of this process, started at first use with one worker per processor. A child that is forked,
+  /// even during a job, has an idle pool of as many workers, whose threads its first job starts.
   static Pool& process();
 
   explicit Pool(int64_t workers);
@@ -55,11 +56,14 @@ class Pool {
     std::atomic<bool> parked{false};
     std::condition_variable wake;
   };
+  void start(int64_t workers);
   void work(int64_t worker, Bed& bed);
   void drain(int64_t worker);
+  void become_child();
 
-  std::vector<std::thread> threads_;  // guarded by callers_
-  std::deque<Bed> beds_;  // of workers 1, 2, ...; guarded by callers_; a deque never moves its elements
+  // Both are changed with callers_ and mutex_ held, and read with one of them.
+  std::vector<std::thread> threads_;
+  std::deque<Bed> beds_;  // of workers 1, 2, ...; a deque never moves its elements
   std::atomic<int64_t> workers_{1};
   std::mutex callers_;
   Job job_;

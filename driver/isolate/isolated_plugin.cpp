@@ -120,11 +120,16 @@ Result<Bytes> Plugin::ask(std::string_view callback, const Encoder& request, con
 
 Result<void> Plugin::ensure_running() {
   const milliseconds start_time = std::max(least_start_time, request_.process_limits.timeout);
+  if (process_ && process_->is_inherited()) {
+    process_.reset();
+    ++left_;
+  }
   if (!process_) {
-    if (starts_ >= request_.process_limits.starts)
-      return blame("start", error(FE_EINTERNAL, "FE-P31",
-                                  "{} of its processes have failed, and no other is started{}{}", starts_,
-                                  last_failure_.empty() ? "" : "; the last one: ", last_failure_));
+    if (starts_ - left_ >= request_.process_limits.starts)
+      return blame(
+          "start",
+          error(FE_EINTERNAL, "FE-P31", "{} of its processes have failed, and no other is started{}{}",
+                starts_ - left_, last_failure_.empty() ? "" : "; the last one: ", last_failure_));
     // A new child has neither the graph nor the other plugins.
     uploaded_.reset();
     loaded_ = 0;

@@ -122,6 +122,7 @@ class Plugin : public plugin::PluginProcess {
   mutable std::mutex mutex_;
   std::unique_ptr<Process> process_;
   uint64_t starts_ = 0;       ///< number of children so far; also the number of the current one
+  uint64_t left_ = 0;         ///< how many of them were left to a process from which this one was forked
   std::string last_failure_;  ///< how the last failed child ended
   size_t loaded_ = 0;         ///< number of op_plugins_ that it has loaded
   Bytes description_;         ///< from the first child; later ones must give the same

@@ -139,7 +139,8 @@ Result<void> Plugin::close_target(ProviderTable& provider, void* handle) {
   if (found == provider.targets.end()) return {};
   const auto target = std::move(*found);
   provider.targets.erase(found);
-  if (!process_ || target->start != starts_) return {};  // it ended with its child
+  // It ended with its child, or belongs to the parent of this process.
+  if (!process_ || process_->is_inherited() || target->start != starts_) return {};
   Encoder request;
   request.put(Request::close_target);
   request.put(target->number);

@@ -125,7 +125,7 @@ Result<std::unique_ptr<Process>> Process::start(const std::string& program) {
 Process::~Process() { kill(); }
 
 void Process::kill() {
-  if (child_ < 0) return;
+  if (child_ < 0 || is_inherited()) return;
   ::kill(-child_, SIGKILL);  // including the processes that it started
   ::kill(child_, SIGKILL);   // it may have left its group
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
@@ -165,6 +165,8 @@ Error Process::ended() {
 Result<Bytes> Process::call(std::span<const std::byte> request, std::chrono::milliseconds timeout,
                             const std::function<bool()>& cancelled) {
   const auto start = Clock::now();
+  if (is_inherited())
+    return error(FE_EINTERNAL, "FE-P27", "the process that it runs in belongs to the parent of this one");
   if (child_ < 0) return ended();
   if (!write_at(request_.get(), request)) {
     const int reason = errno;

@@ -16,6 +16,7 @@
 #include "core/support/error.h"
 #include "core/support/files/file_descriptor.h"
 #include "driver/isolate/messages.h"
+#include "runtime/forks.h"
 
 namespace ferrite::core::isolate {
 
@@ -44,6 +45,9 @@ class Process {
                      const std::function<bool()>& cancelled = {});
 
   pid_t id() const { return child_; }
+  /// Whether this process was forked after the start: the child belongs to the other one, which goes on
+  /// talking to it. Here, a call fails with FE-P27, and destroying the object leaves the child alone.
+  bool is_inherited() const { return forks_ != runtime::forks(); }
 
  private:
   Process() = default;
@@ -58,6 +62,7 @@ class Process {
   FileDescriptor watched_;  ///< readable once the child has ended
   pid_t child_ = -1;        ///< -1: none, or waited for
   uint32_t sequence_ = 0;
+  const uint64_t forks_ = runtime::forks();
 };
 
 /// The first `count` bytes of a shared memory file; false where it is shorter.

@@ -23,8 +23,16 @@ int32_t dims_from(PyObject* sequence, int64_t* dims);
 // Null with an error set if it is none.
 const char** names_of(PyObject* sequence, uint64_t* count, PyObject* held);
 
-// A `write` function of ferrite.h: sets the PyObject* that `context` points to to the text.
+// A text that a call of ferrite.h gives.
+typedef struct {
+  char* data;
+  size_t bytes;
+} Text;
+// A `write` function of ferrite.h: copies to the Text that `context` points to. It does not take the
+// interpreter's lock: a fork holds it, and waits for calls of ferrite.h that have begun.
 void take_text(void* context, const char* text, uint64_t bytes);
+// The text as a string, or the error that the status says; frees the text.
+PyObject* string_of(Text text, int32_t status);
 
 // The tensor as DLPack before 1.0 has it, for consumers that ask for no version.
 typedef struct {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Model: an open model, run on tensors that come by DLPack.
 #include <stdlib.h>
+#include <string.h>
 
 #include "bridge.h"
 
@@ -266,29 +267,42 @@ static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
 }
 
 void take_text(void* context, const char* text, uint64_t bytes) {
-  const PyGILState_STATE state = PyGILState_Ensure();
-  *(PyObject**)context = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
-  PyGILState_Release(state);
+  Text* taken = context;
+  taken->data = malloc(bytes + 1);
+  taken->bytes = bytes;
+  if (taken->data) memcpy(taken->data, text, bytes);
+}
+
+PyObject* string_of(Text text, int32_t status) {
+  PyObject* string = NULL;
+  if (status != FERRITE_OK)
+    raise_last();
+  else if (!text.data)
+    PyErr_NoMemory();
+  else
+    string = PyUnicode_DecodeUTF8(text.data, (Py_ssize_t)text.bytes, "replace");
+  free(text.data);
+  return string;
 }
 
 static PyObject* model_ledger(PyObject* self, PyObject* unused) {
   (void)unused;
-  PyObject* text = NULL;
+  Text text = {NULL, 0};
   int32_t status;
   Py_BEGIN_ALLOW_THREADS
   status = ferrite_model_ledger(((Model*)self)->model, &text, take_text);
   Py_END_ALLOW_THREADS
-  return status == FERRITE_OK ? text : raise_last();
+  return string_of(text, status);
 }
 
 static PyObject* model_unsupported(PyObject* self, PyObject* unused) {
   (void)unused;
-  PyObject* text = NULL;
+  Text text = {NULL, 0};
   int32_t status;
   Py_BEGIN_ALLOW_THREADS
   status = ferrite_model_unsupported(((Model*)self)->model, &text, take_text);
   Py_END_ALLOW_THREADS
-  return status == FERRITE_OK ? text : raise_last();
+  return string_of(text, status);
 }
 
 // changed_regions(phase, numbers of the real outputs)
@@ -305,17 +319,18 @@ static PyObject* model_changed_regions(PyObject* self, PyObject* args) {
     outputs[k] = item ? PyLong_AsUnsignedLongLong(item) : 0;
     Py_XDECREF(item);
   }
-  PyObject* text = NULL;
+  PyObject* regions = NULL;
   if (!PyErr_Occurred()) {
+    Text text = {NULL, 0};
     int32_t status;
     Py_BEGIN_ALLOW_THREADS
     status = ferrite_model_changed_regions(((Model*)self)->model, phase, outputs, (uint64_t)count, &text,
                                            take_text);
     Py_END_ALLOW_THREADS
-    if (status != FERRITE_OK) raise_last();
+    regions = string_of(text, status);
   }
   free(outputs);
-  return text;
+  return regions;
 }
 
 // The pairs (dims, order) of a sequence, with their numbers in one block; NULL with an exception.

@@ -88,12 +88,12 @@ static PyObject* session_device(PyObject* self, PyObject* unused) {
 static PyObject* session_passes(PyObject* self, PyObject* args) {
   const char* phase;
   if (!PyArg_ParseTuple(args, "s", &phase)) return NULL;
-  PyObject* text = NULL;
+  Text text = {NULL, 0};
   int32_t status;
   Py_BEGIN_ALLOW_THREADS
   status = ferrite_session_passes(((Session*)self)->session, phase, &text, take_text);
   Py_END_ALLOW_THREADS
-  return status == FERRITE_OK ? text : raise_last();
+  return string_of(text, status);
 }
 
 static PyMethodDef session_methods[] = {

@@ -15,6 +15,7 @@
 #include "runtime/capi/allocator.h"
 #include "runtime/capi/staging.h"
 #include "runtime/capi/tensors.h"
+#include "runtime/forks.h"
 
 using namespace ferrite::core;
 
@@ -43,6 +44,12 @@ int32_t fail(Error error) {
 template <class Body>
 int32_t guarded(Body&& body) noexcept {
   try {
+    const runtime::ForkSafeCall call;
+    if (!runtime::ForkSafeCall::is_possible())
+      return fail(error(FE_EUNSUPPORTED, "FE-X42",
+                        "this process was forked while other threads were in calls of Ferrite, which hold "
+                        "locks that nobody opens here: fork when none is running, or start a new program, "
+                        "as multiprocessing's 'spawn' does"));
     Result<void> done = body();
     return done ? FERRITE_OK : fail(std::move(done.error()));
   } catch (const std::bad_alloc&) {
@@ -50,6 +57,12 @@ int32_t guarded(Body&& body) noexcept {
   } catch (const std::exception& exception) {
     return fail(Error{FERRITE_EINTERNAL, "FE-X37", exception.what(), {}});
   }
+}
+
+template <class Handle>
+void free_handle(Handle* handle) {
+  const runtime::ForkSafeCall call;
+  if (runtime::ForkSafeCall::is_possible()) delete handle;
 }
 
 std::vector<std::vector<int64_t>> dims_of(std::span<const capi::BoundTensor> tensors) {
@@ -134,7 +147,8 @@ struct ferrite_model {
                                                                bool apart);
   /// Runs with the staging that was taken for the key, and returns it to the pool if the run succeeds.
   Result<void> run(const RunKey& place, std::unique_ptr<capi::Staging> staging,
-                   std::span<const capi::BoundTensor> inputs, std::span<const capi::BoundTensor> outputs);
+                   std::span<const capi::BoundTensor> inputs, std::span<const capi::BoundTensor> outputs,
+                   bool defer_checks);
 };
 
 Result<capi::TensorDevice> ferrite_model::device(const ferrite_run_options& options,
@@ -154,6 +168,8 @@ Result<capi::TensorDevice> ferrite_model::device(const ferrite_run_options& opti
 Result<std::shared_ptr<const capi::RunnableProgram>> ferrite_model::prepare(
     std::span<const capi::BoundTensor> inputs, bool apart) {
   FE_TRY(auto program, model->program(dims_of(inputs), apart));
+  if (const auto executable = program->executable())
+    for (const auto& device : executable->devices) FE_CHECK(device->check_process());
   std::lock_guard lock(mutex);
   if (last != program) run_ms = 0;
   last = program;
@@ -162,10 +178,10 @@ Result<std::shared_ptr<const capi::RunnableProgram>> ferrite_model::prepare(
 
 Result<void> ferrite_model::run(const RunKey& place, std::unique_ptr<capi::Staging> staging,
                                 std::span<const capi::BoundTensor> inputs,
-                                std::span<const capi::BoundTensor> outputs) {
+                                std::span<const capi::BoundTensor> outputs, bool defer_checks) {
   auto start = std::chrono::steady_clock::now();
   // If the run fails, the staging is destroyed instead of reused: its state is unknown.
-  FE_CHECK(staging->run(inputs, outputs));
+  FE_CHECK(staging->run(inputs, outputs, defer_checks));
   double taken = milliseconds_since(start);
   put_back(place, std::move(staging));
   std::lock_guard lock(mutex);
@@ -206,7 +222,7 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
   });
 }
 
-void ferrite_session_close(ferrite_session* session) { delete session; }
+void ferrite_session_close(ferrite_session* session) { free_handle(session); }
 
 int32_t ferrite_session_device(ferrite_session* session, DLDevice* out) {
   return guarded([&]() -> Result<void> {
@@ -276,7 +292,7 @@ int32_t ferrite_model_load_bytes(ferrite_session* session, const char* path, con
   });
 }
 
-void ferrite_model_free(ferrite_model* model) { delete model; }
+void ferrite_model_free(ferrite_model* model) { free_handle(model); }
 
 uint64_t ferrite_model_input_count(const ferrite_model* model) {
   return model ? model->model->inputs().size() : 0;
@@ -345,7 +361,7 @@ Result<void> run_into(std::string_view function, ferrite_model* model, const fer
   FE_TRY(const auto targets,
          capi::bind_outputs(*model->model, program->outputs(), outputs, output_count, device));
   const ferrite_model::RunKey place{program, options.stream};
-  return model->run(place, model->take(place), bound, targets);
+  return model->run(place, model->take(place), bound, targets, options.defer_checks != 0);
 }
 
 Result<void> run_alloc(std::string_view function, ferrite_model* model, const ferrite_run_options& options,
@@ -378,7 +394,7 @@ Result<void> run_alloc(std::string_view function, ferrite_model* model, const fe
   }
   FE_TRY(const auto targets,
          capi::bind_outputs(*model->model, ports, tensors.data(), tensors.size(), device));
-  FE_CHECK(model->run(place, std::move(staging), bound, targets));
+  FE_CHECK(model->run(place, std::move(staging), bound, targets, options.defer_checks != 0));
   // Output arguments are written on success only.
   for (size_t k = 0; k < made.size(); ++k) outputs[k] = made[k].release();
   return {};

@@ -51,7 +51,7 @@ void put(Encoder& to, const std::vector<Launch>& launches) {
 constexpr int64_t most_bytes = int64_t{1} << 40;
 bool possible(int64_t bytes) { return bytes >= 0 && bytes <= most_bytes; }
 
-Error impossible(std::string_view what) { return error(FE_EINVALID, "FE-K52", "{}", what); }
+Error impossible_program(std::string_view what) { return error(FE_EINVALID, "FE-K52", "{}", what); }
 
 class Reader {
  public:
@@ -63,7 +63,7 @@ class Reader {
   Result<Read> run() {
     auto& executable = *result_.executable;
     devices();
-    if (from_.ok() && result_.needs.empty()) return impossible("its program has no device");
+    if (from_.ok() && result_.needs.empty()) return impossible_program("its program has no device");
     FE_CHECK(ports(executable.inputs));
     FE_CHECK(ports(executable.outputs));
     FE_CHECK(memory());
@@ -71,9 +71,9 @@ class Reader {
     FE_CHECK(launches(executable.init, false));
     FE_CHECK(launches(executable.steps, true));
     FE_CHECK(slots(executable.output_slots, true));
-    if (!from_.done()) return impossible("its program is cut short, or bytes follow it");
+    if (!from_.done()) return impossible_program("its program is cut short, or bytes follow it");
     if (executable.output_slots.size() != executable.outputs.size())
-      return impossible("its program has another number of slots than of outputs");
+      return impossible_program("its program has another number of slots than of outputs");
     return std::move(result_);
   }
 
@@ -98,11 +98,11 @@ class Reader {
       port.changed = from_.get<uint8_t>() != 0;
       port.indexed = from_.text();
       if (!from_.ok()) break;
-      if (!find_dtype(port.dtype)) return impossible("a port of its program has no known type");
+      if (!find_dtype(port.dtype)) return impossible_program("a port of its program has no known type");
       int64_t elements = 1;
       for (const int64_t dim : port.dims)
         if (dim < 0 || __builtin_mul_overflow(elements, dim, &elements) || !possible(elements))
-          return impossible("a port of its program has a size that nothing has");
+          return impossible_program("a port of its program has a size that nothing has");
       port.bytes = bytes_of(port.dtype, elements);
       ports.push_back(std::move(port));
     }
@@ -114,21 +114,21 @@ class Reader {
     for (auto* arenas : {&executable.arena_bytes, &executable.init_arena_bytes}) {
       *arenas = from_.list<int64_t>();
       if (from_.ok() && arenas->size() != result_.needs.size())
-        return impossible("its program has another number of arenas than of devices");
+        return impossible_program("its program has another number of arenas than of devices");
       if (!std::ranges::all_of(*arenas, possible))
-        return impossible("its program has an arena that no machine has");
+        return impossible_program("its program has an arena that no machine has");
     }
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
       const auto device = from_.get<uint32_t>();
       const auto bytes = from_.get<int64_t>();
       if (from_.ok() && (device >= result_.needs.size() || !possible(bytes)))
-        return impossible("its program has memory that no device has");
+        return impossible_program("its program has memory that no device has");
       executable.add_persistent(device, bytes);
     }
     for (uint64_t left = from_.count(); left > 0 && from_.ok(); --left) {
       const auto offset = from_.get<uint64_t>(), bytes = from_.get<uint64_t>();
       if (!inside(offset, bytes, weights_.size()))
-        return impossible("its program reads weights that are not there");
+        return impossible_program("its program reads weights that are not there");
       runtime::Constant constant;
       constant.data = weights_.data() + offset;
       constant.bytes = bytes;
@@ -162,9 +162,9 @@ class Reader {
       part.bytes = from_.get<uint64_t>();
       if (!from_.ok()) break;
       if (auto why = runtime::unfit(kernel.tasks, kernel.grain, kernel.workspace_bytes); !why.empty())
-        return impossible(why);
+        return impossible_program(why);
       if (kernel.device >= result_.needs.size() || !inside(part.offset, part.bytes, code_bytes_))
-        return impossible("its program has a kernel of a device, or with code, that is not there");
+        return impossible_program("its program has a kernel of a device, or with code, that is not there");
       result_.executable->kernels.push_back(std::move(kernel));
       result_.parts.push_back(std::move(part));
     }
@@ -185,7 +185,7 @@ class Reader {
       if (copies ? launch.device >= result_.needs.size() || launch.copy > FE_COPY_PEER ||
                        arguments.size() != 2 || arguments[0].bytes != arguments[1].bytes
                  : launch.kernel >= result_.executable->kernels.size())
-        return impossible("its program has a launch of nothing");
+        return impossible_program("its program has a launch of nothing");
       launches.push_back(std::move(launch));
     }
     return {};
@@ -202,7 +202,7 @@ class Reader {
       if (!from_.ok()) break;
       if (slot.kind > BufferSlot::Kind::arena || !possible(slot.bytes) || !possible(slot.offset) ||
           !holds(slot, in_run))
-        return impossible("its program has an argument in no memory");
+        return impossible_program("its program has an argument in no memory");
       slots.push_back(slot);
     }
     return {};

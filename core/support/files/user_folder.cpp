@@ -15,6 +15,8 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <span>
 
 #include "core/support/files/file_descriptor.h"
@@ -76,6 +78,15 @@ Result<std::vector<File>> files_of(const std::string& folder,
   return files;
 }
 
+/// Whether this is the first write of such a file to the folder. A process lists a folder once, since a large
+/// one takes a while.
+bool is_first_write(const std::string& folder, const std::string& suffix) {
+  static std::mutex mutex;
+  static std::set<std::pair<std::string, std::string>> written;
+  std::lock_guard lock(mutex);
+  return written.emplace(folder, suffix).second;
+}
+
 }  // namespace
 
 std::string user_folder(std::string_view name) {
@@ -118,6 +129,11 @@ std::optional<std::string> read_file(const std::string& path, uint64_t most_byte
 std::string write_file(const std::string& folder, const std::string& name, std::string_view contents) {
   std::error_code failed;
   if (fs::create_directories(folder, failed)) fs::permissions(folder, fs::perms::owner_all, failed);
+  // Without an extension, files of others could look like temporary files of this one.
+  const std::string suffix = fs::path(name).extension().string();
+  if (!suffix.empty() && is_first_write(folder, suffix))
+    if (const auto abandoned = list_abandoned(folder, suffix))
+      for (const auto& file : *abandoned) fs::remove(fs::path(folder) / file.name, failed);
   const std::array chunks{std::as_bytes(std::span(contents))};
   return replace_file((fs::path(folder) / name).string(), chunks, Links::replaced);
 }
@@ -126,8 +142,11 @@ Result<std::vector<File>> list(const std::string& folder, std::string_view suffi
   return files_of(folder, [&](std::string_view name) { return name.ends_with(suffix); });
 }
 
-Result<std::vector<File>> list_unfinished(const std::string& folder, std::string_view suffix) {
-  return files_of(folder, [&](std::string_view name) { return is_unfinished(name, suffix); });
+Result<std::vector<File>> list_abandoned(const std::string& folder, std::string_view suffix) {
+  constexpr int64_t hour = 3600;
+  FE_TRY(auto files, files_of(folder, [&](std::string_view name) { return is_unfinished(name, suffix); }));
+  std::erase_if(files, [](const File& file) { return file.unused < hour; });
+  return files;
 }
 
 }  // namespace ferrite::core::cache

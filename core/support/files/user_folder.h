@@ -26,7 +26,8 @@ std::string distrusted(const std::string& folder);
 /// than `most_bytes`, or cannot be read.
 std::optional<std::string> read_file(const std::string& path, uint64_t most_bytes, std::string& fault);
 
-/// replace_file() in a folder that is created, accessible to its owner only, if it does not exist.
+/// replace_file() in a folder that is created, accessible to its owner only, if it does not exist. The first
+/// call of a process for a folder and an extension removes what list_abandoned() gives.
 std::string write_file(const std::string& folder, const std::string& name, std::string_view contents);
 
 struct File {
@@ -37,7 +38,8 @@ struct File {
 };
 /// The files with this suffix, sorted by name. FE-K30 if the folder does not exist or cannot be read.
 Result<std::vector<File>> list(const std::string& folder, std::string_view suffix);
-/// The temporary files of write_file() for such files, of active and of interrupted writers.
-Result<std::vector<File>> list_unfinished(const std::string& folder, std::string_view suffix);
+/// The temporary files that interrupted calls of write_file() for such files left behind: those in which
+/// nothing was written for an hour, since writing takes moments.
+Result<std::vector<File>> list_abandoned(const std::string& folder, std::string_view suffix);
 
 }  // namespace ferrite::core::cache

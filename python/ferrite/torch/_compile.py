@@ -6,7 +6,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import operator
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
@@ -17,6 +16,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ferrite import _bridge
 from ferrite._errors import Error
+from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import mutated_in, mutations_of
 from ferrite.torch._options import Options, session_for
 from ferrite.torch._partition import Part, outputs_of, partition
@@ -73,7 +73,7 @@ class _SizedGraph:
         self._options = options
         self._kind = kind
         self._programs: dict[tuple[Any, ...], Callable[[list[Any]], Sequence[Any]]] = {}
-        self._lock = threading.Lock()
+        self._lock = lock_that_survives_forks()
         self._boxed_call = True
 
     def __call__(self, arguments: list[Any]) -> Sequence[Any]:

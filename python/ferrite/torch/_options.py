@@ -7,7 +7,6 @@ import dataclasses
 import difflib
 import os
 import pathlib
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from ferrite import _bridge
 from ferrite._errors import Error
 from ferrite._session import Session
+from ferrite.torch._fork import lock_that_survives_forks
 
 _fallbacks = ("warn", "error", "silent")
 
@@ -86,7 +86,7 @@ def _wrong(text: str) -> Error:
 
 
 _sessions: dict[tuple[Any, ...], Session] = {}
-_lock = threading.Lock()
+_lock = lock_that_survives_forks()
 
 
 def session_for(options: Options, device_type: str) -> Session:
@@ -96,7 +96,7 @@ def session_for(options: Options, device_type: str) -> Session:
     plugins = options.plugins
     if device not in ("cpu", "interpreter") and options.manifest is None:
         plugins = (*plugins, *_plugins_of(device))
-    key = (os.getpid(), options.manifest, plugins, device, threads, options.profile)
+    key = (options.manifest, plugins, device, threads, options.profile)
     with _lock:
         if key not in _sessions:
             _sessions[key] = Session(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch.utils import _pytree as pytree
 from ferrite._errors import Error
 from ferrite.torch._backend import backend, decompositions
 from ferrite.torch._compile import compile_graph, warn_once
+from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import changed_inputs
 from ferrite.torch._options import Options
 from ferrite.torch._step_graph import StepInputs, StepTracer
@@ -87,7 +87,7 @@ class _TrainStep:
         self._tracer = StepTracer(model, loss, optimizer, self._names, clip_norm, options)
         self._programs: dict[Any, _Program] = {}
         self._in_two: Callable[..., Tensor] | None = None
-        self._lock = threading.Lock()
+        self._lock = lock_that_survives_forks()
 
     def __call__(self, *batch: Any) -> Tensor:
         with self._lock:

@@ -3,6 +3,7 @@
 // accelerator of the stubs: an address in its memory is none of the host's, so that whoever reads there
 // without a copy is found out.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -324,6 +325,25 @@ TEST_F(EmbedDeviceTest, ChangesStridedInputs) {
     for (size_t k = 0; k < 2 * rows * columns; ++k)
       EXPECT_EQ(cache.elements()[k], k / columns % 2 == 0 ? 2 : 1) << name << " " << k;
   }
+}
+
+TEST_F(EmbedDeviceTest, RefusesToRunInAForkedProcess) {
+  const auto session = open(), cpu = open("cpu");
+  const auto model = load(session), other = load(cpu);
+  const auto x = input(x_, host), y = input(y_, host);
+  auto out = this->out(host), total = this->total(host);
+  ASSERT_EQ(run(model, x, y, out, total), FERRITE_OK) << last();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    if (run(model, x, y, out, total) == FERRITE_OK || !last().starts_with("FE-D07 device npu:0: "))
+      ::_exit(1);
+    ::_exit(run(other, x, y, out, total) == FERRITE_OK ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(run(model, x, y, out, total), FERRITE_OK) << last();
 }
 
 TEST_F(EmbedDeviceTest, RefusesTensorsThatItCannotReach) {

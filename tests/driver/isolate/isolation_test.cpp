@@ -374,8 +374,23 @@ TEST(Isolation, ABusyChildEndsWithItsParent) {
   ::waitpid(parent, nullptr, 0);
   for (int turn = 0; turn < 500 && is_running(child); ++turn) std::this_thread::sleep_for(milliseconds(10));
   EXPECT_FALSE(is_running(child));
-  ::close(ends[0]);
-  ::close(ends[1]);
+  for (const int end : ends) ::close(end);
+}
+
+TEST(Isolation, AForkedProcessHasAChildOfItsOwn) {
+  auto session = opened({isolated("all")});
+  ASSERT_TRUE(session);
+  Ledger ledger;
+  const pid_t child = last_of(*session).process->child(), forked = ::fork();
+  if (forked == 0) {
+    const bool good = compile(*session, relu_text, ledger) && last_of(*session).process->child() != child;
+    session.reset();
+    ::_exit(good ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_TRUE(::waitpid(forked, &status, 0) == forked && status == 0) << status;
+  EXPECT_TRUE(compile(*session, relu_text, ledger));
+  EXPECT_EQ(last_of(*session).process->child(), child);
 }
 
 struct Proposed {

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random numbers, symbolic sizes, graph breaks, threads and processes."""
 
-import multiprocessing
-import os
 import threading
 
 import torch
@@ -236,18 +234,6 @@ class Breaks(TopicTest):
         self.check_calls(lambda d: {"b": d["a"] * 2, "c": (d["a"].max(1),)}, {"a": x})
 
 
-def in_child(connection):
-    """Runs a model that the parent compiled, and compiles another."""
-    torch.set_num_threads(1)
-    first = child_model(torch.ones(4, 6))
-    second = torch.compile(lambda x: x.cos() * 3, backend="ferrite", options={"fallback": "error"})(torch.ones(3))
-    connection.send((first.tolist(), second.tolist()))
-    connection.close()
-
-
-child_model = None
-
-
 class Concurrency(TopicTest):
     def check_threads(self, work, count=4):
         wrong = []
@@ -307,22 +293,6 @@ class Concurrency(TopicTest):
                 self.same(compiled(one), (one * 2).t())
 
         self.check_threads(work)
-
-    def test_fork(self):
-        global child_model
-        child_model = self.compiled(lambda x: (x.sin() * 2) @ torch.ones(6, 6))
-        expected = child_model(torch.ones(4, 6)).tolist()
-        context = multiprocessing.get_context("fork")
-        receiver, sender = context.Pipe(False)
-        child = context.Process(target=in_child, args=(sender,))
-        child.start()
-        self.addCleanup(child.kill)
-        self.assertTrue(receiver.poll(60), f"the child {child.pid} of {os.getpid()} does not answer")
-        first, second = receiver.recv()
-        child.join(20)
-        self.assertEqual(child.exitcode, 0)
-        torch.testing.assert_close(torch.tensor(first), torch.tensor(expected))
-        torch.testing.assert_close(torch.tensor(second), torch.ones(3).cos() * 3)
 
 
 if __name__ == "__main__":

@@ -97,9 +97,7 @@ Result<void> clear(const CacheOptions& options, const std::string& folder, const
   std::erase_if(old, [&](const auto& file) { return file.unused / day < options.days; });
   for (const auto& file : old) FE_CHECK(remove(folder, file.name));
   fmt::print("removed {}, {}, from {}\n", counted(old.size(), "kernel"), size_text(total(old)), folder);
-  // Writing takes moments, so an unfinished file that is an hour old was abandoned.
-  FE_TRY(auto parts, core::cache::list_unfinished(folder, core::cache::kernel_suffix));
-  std::erase_if(parts, [](const auto& file) { return file.unused < hour; });
+  FE_TRY(const auto parts, core::cache::list_abandoned(folder, core::cache::kernel_suffix));
   for (const auto& file : parts) FE_CHECK(remove(folder, file.name));
   if (!parts.empty())
     fmt::print("removed {} that was not written to its end, {}\n", counted(parts.size(), "file"),
