@@ -49,7 +49,7 @@ class Comparisons(unittest.TestCase):
 class Samples(unittest.TestCase):
     def test_a_part(self):
         """In a process of its own, as operators.py changes PyTorch's samples."""
-        command = [sys.executable, str(pathlib.Path(__file__).with_name("operators.py")), "--part", "3/16", "--dtypes", "float32,int64,bool"]
+        command = [sys.executable, str(pathlib.Path(__file__).with_name("operators.py")), "--part", "3/20", "--dtypes", "float32,int64,bool"]
         self.assertEqual(subprocess.run(command, check=False).returncode, 0)
 
 
