@@ -11,6 +11,7 @@ numbers of eager mode.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -188,6 +189,35 @@ def _exponential(r: _Replacement) -> fx.Node:
     return r.cast(r.call(aten.mul.Tensor, value, 1 / rate), r.result.dtype)
 
 
+def _parameters(r: _Replacement, first: float, second: float) -> tuple[Any, Any]:
+    """The two numbers after the tensor, or their defaults."""
+    given = r.node.args[1:3]
+    return given[0] if given else first, given[1] if len(given) > 1 else second
+
+
+def _log_normal(r: _Replacement) -> fx.Node:
+    mean, deviation = _parameters(r, 1.0, 2.0)
+    value = r.call(aten.add.Tensor, r.call(aten.mul.Tensor, r.normal(), deviation), mean)
+    return r.cast(r.call(aten.exp.default, value), r.result.dtype)
+
+
+def _cauchy(r: _Replacement) -> fx.Node:
+    """By inversion: the tangent of an angle of (-pi/2, pi/2). The middle of each of the 2^24 steps is taken,
+    so that no result is infinite."""
+    median, sigma = _parameters(r, 0.0, 1.0)
+    centred = r.call(aten.sub.Tensor, r.uniform(), 0.5 - 2.0**-25)
+    return _scaled(r, r.call(aten.tan.default, r.call(aten.mul.Tensor, centred, math.pi)), sigma, median)
+
+
+def _geometric(r: _Replacement) -> fx.Node:
+    """By inversion: how many trials of this probability end with the first success."""
+    probability = r.node.args[1]
+    failed = r.call(aten.log1p.default, r.call(aten.neg.default, r.uniform()))
+    divisor = math.log1p(-probability) if probability < 1 else -math.inf
+    trials = r.call(aten.ceil.default, r.call(aten.mul.Tensor, failed, 1 / divisor))
+    return r.cast(r.call(aten.clamp_min.default, trials, 1), r.result.dtype)
+
+
 def _dropout(r: _Replacement) -> tuple[fx.Node, fx.Node]:
     x, probability = r.node.args[:2]
     kept = r.chosen(1 - probability)
@@ -208,11 +238,15 @@ _replacements: dict[Any, Callable[[_Replacement], Any]] = {
     aten.bernoulli.p: _bernoulli,
     aten.native_dropout.default: _dropout,
     aten.normal_functional.default: _normal_of(1, 2),
+    aten.normal.float_float: _normal_of(0, 1),
     aten.normal.Tensor_float: _normal_of(0, 1),
     aten.normal.float_Tensor: _normal_of(0, 1),
     aten.normal.Tensor_Tensor: _normal_of(0, 1),
     aten.uniform.default: _uniform_of,
     aten.exponential.default: _exponential,
+    aten.log_normal.default: _log_normal,
+    aten.cauchy.default: _cauchy,
+    aten.geometric.default: _geometric,
 }
 _floats = (torch.float32, torch.float16, torch.bfloat16)
 _randints = (aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype)

@@ -48,6 +48,14 @@ class Joint(BackendTest):
         kept = self.check_joint(model, torch.randn(6, 8))
         self.assertEqual(kept, 4 * 6 * (8 + 32))  # the batch, and what goes into GELU
 
+    def test_views_alone_are_no_fallback(self):
+        x = torch.randn(4, 6, requires_grad=True)
+        first, second = self.compiled(lambda x: x.chunk(2))(x)
+        self.assertEqual(first.data_ptr(), x.data_ptr())
+        (first.sum() + 2 * second.sum()).backward()
+        self.assertTrue(torch.equal(x.grad, torch.tensor([[1.0], [1], [2], [2]]).expand(4, 6)))
+        self.assertEqual([one.unsupported for one in self.reports if one.unsupported], [])
+
     def test_attention_block(self):
         class Block(nn.Module):
             def __init__(self):
