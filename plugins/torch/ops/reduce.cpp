@@ -36,6 +36,23 @@ void prim_reduce(Context& c) {
   if (c.entry.target == "prims.prod.default" && reduces_nothing(c, "dims", x)) return c.give(x);
   c.give(sum_over(c, c.entry.standard, x, reduced_dims(c, "dims", x.rank()), false));
 }
+/// By halves: no reduction has bits that are set in an odd number of elements.
+void prim_xor(Context& c) {
+  c.argument("output_dtype");
+  Value x = c.operand("inp", c.result().dtype);
+  for (const auto dim : x.rank() ? reduced_dims(c, "dims", x.rank()) : Dims()) {
+    const auto axis = static_cast<size_t>(dim);
+    if (x.dims()[axis] == 0) return c.give(full(c, c.result(), 0));
+    for (int64_t count = x.dims()[axis]; count > 1;) {
+      const int64_t half = count / 2;
+      const Value both =
+          binary(c, "bitwise_xor", slice_dim(c, x, axis, 0, half), slice_dim(c, x, axis, half, half));
+      x = count % 2 ? concat(c, {both, slice_dim(c, x, axis, count - 1, 1)}, axis) : both;
+      count -= half;
+    }
+  }
+  c.give(reshape_to(c, x, c.result().dims));
+}
 void nan_sum(Context& c) {
   c.argument("dtype");
   Value x = c.operand("self", c.result().dtype);
@@ -403,6 +420,7 @@ constexpr OpEntry entries[] = {
     {"aten.prod.dim_int", along_dim, reduce, "reduce_prod"},
     {"prims.sum.default", "inp dims output_dtype", prim_reduce, "reduce_sum"},
     {"prims.prod.default", "inp dims output_dtype", prim_reduce, "reduce_prod"},
+    {"prims.xor_sum.default", "inp dims output_dtype", prim_xor},
     {"aten.nansum.default", along_dim, nan_sum},
     {"prims.amax.default", "inp dims output_dtype", prim_extreme, "reduce_max"},
     {"prims.amin.default", "inp dims output_dtype", prim_extreme, "reduce_min"},
