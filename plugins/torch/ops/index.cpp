@@ -330,6 +330,26 @@ void median(Context& c) {
   if (all) return c.give(reshape_to(c, both[0], c.result().dims));
   give_both(c, both);
 }
+/// The median of the elements that are no NaN, which come first in order; a NaN if there are none.
+void median_of_numbers(Context& c) {
+  const bool all = !c.has("dim");
+  const Value x = all ? flat(c, c.tensor("self")) : with_dim(c, c.tensor("self"));
+  if (!is_float(x.dtype())) return median(c);
+  const size_t axis = all ? 0 : named_dim(c, x.rank());
+  const auto dim = static_cast<int64_t>(axis);
+  c.flag("keepdim", false);
+  if (product(x.dims()) == 0) c.unsupported("the median of no elements");
+  auto both =
+      c.graph.make_all("sort", std::vector{x}, std::vector{attr("axis", dim), attr("descending", false)});
+  const Value numbers = cast_to(c, unary(c, "logical_not", unary(c, "isnan", x)), i64);
+  const Value last =
+      binary(c, "sub", reduce_over(c, "reduce_sum", numbers, {dim}), integer_scalar(c, i64, 1));
+  const Value half = binary(c, "div", last, integer_scalar(c, i64, 2));
+  const Value place = clamped(c, half, 0, x.dims()[axis] - 1);
+  for (auto& result : both) result = gather_elements(c, result, place, axis);
+  if (all) return c.give(reshape_to(c, both[0], c.result().dims));
+  give_both(c, both);
+}
 /// The least of the elements of a row that occur most often, and its last place in the order of the values.
 /// Each element is compared with each: a NaN equals none.
 void mode(Context& c) {
@@ -455,6 +475,8 @@ constexpr OpEntry entries[] = {
     {"aten.kthvalue.default", "self k dim keepdim", kth_value},
     {"aten.median.default", "self", median},
     {"aten.median.dim", "self dim keepdim", median},
+    {"aten.nanmedian.default", "self", median_of_numbers},
+    {"aten.nanmedian.dim", "self dim keepdim", median_of_numbers},
     {"aten.mode.default", "self dim keepdim", mode},
     {"aten.searchsorted.Tensor", "sorted_sequence self ~out_int32 right side sorter", search_sorted},
     {"aten.searchsorted.Scalar", "sorted_sequence self ~out_int32 right side sorter", search_sorted},

@@ -159,7 +159,10 @@ void multinomial(Context& c) {
 }
 
 /// Whether dropout leaves elements out.
-bool drops(Context& c) { return c.flag("train", true) && c.number("p") != 0; }
+bool drops(Context& c) {
+  const bool some = c.number("p") != 0;
+  return c.flag("train", true) && some;
+}
 /// Which elements stay, and these elements scaled.
 std::pair<Value, Value> dropped(Context& c) {
   const Value x = c.tensor("input");

@@ -204,6 +204,34 @@ void cumulative_log_sum_exp(Context& c) {
     return select(c, binary(c, "logical_and", binary(c, "eq", a, b), unary(c, "isinf", a)), a, sum);
   });
 }
+/// Running extremes with the places of the last of equal ones; the first NaN and all others that follow it
+/// count.
+void cumulative_extreme(Context& c) {
+  Value x = c.tensor("self");
+  const auto axis = static_cast<size_t>(c.dim(c.integer("dim"), x.rank()));
+  const bool bools = x.dtype() == boolean, floats = is_float(x.dtype());
+  if (bools) x = cast_to(c, x, u8);
+  const auto dims = x.dims();
+  const int64_t count = x.rank() ? dims[axis] : 1;
+  Value place = x.rank() ? counting(c, i64, dims, axis) : c.graph.scalar(i64, 0);
+  // By doubling, as scan() does. The elements before the first are itself.
+  for (int64_t step = 1; step < count; step *= 2) {
+    const auto moved = [&](Value value) {
+      return concat(c, {slice_dim(c, value, axis, 0, step), slice_dim(c, value, axis, 0, count - step)},
+                    axis);
+    };
+    const Value before = moved(x), before_place = moved(place);
+    Value keeps = binary(c, c.entry.standard, x, before);
+    if (floats) {
+      const Value number = unary(c, "logical_not", unary(c, "isnan", before));
+      keeps = c.make("logical_or", {unary(c, "isnan", x), c.make("logical_and", {number, keeps})});
+    }
+    x = select(c, keeps, x, before);
+    place = select(c, keeps, place, before_place);
+  }
+  c.give(0, cast_to(c, x, c.result().dtype));
+  c.give(1, place);
+}
 void count_nonzero(Context& c) {
   const Value x = c.operand("self", boolean);
   c.give(reduce_over(c, "reduce_sum", cast_to(c, x, i64), reduced_dims(c, "dim", x.rank()), false));
@@ -460,6 +488,8 @@ constexpr OpEntry entries[] = {
     {"aten.cumsum.default", "self dim dtype", cumulative_sum},
     {"aten.cumprod.default", "self dim dtype", cumulative_product},
     {"aten.logcumsumexp.default", "self dim", cumulative_log_sum_exp},
+    {"aten.cummax.default", "self dim", cumulative_extreme, "ge"},
+    {"aten.cummin.default", "self dim", cumulative_extreme, "le"},
     {"aten.count_nonzero.default", "self dim", count_nonzero},
     {"aten.count_nonzero.dim_IntList", "self dim", count_nonzero},
     {"aten.logsumexp.default", named, give_log_sum_exp},

@@ -36,6 +36,15 @@ class CoreAten(BackendTest):
             self.compare(values, torch.mode(x, 0).values)
             self.compare(x.gather(0, places.unsqueeze(0)).squeeze(0), values)
 
+    def test_medians_of_numbers(self):
+        x = torch.tensor([[1.0, math.nan, 3.0, 2.0, -5.0], [math.nan, 4.0, -1.0, math.nan, math.nan], [math.nan] * 5])
+        self.check(lambda x: [torch.nanmedian(x), torch.nanmedian(x, 1).values, *torch.nanmedian(x[:2], 1)], x)
+
+    def test_running_extremes(self):
+        x = torch.tensor([[1.0, 3.0, 3.0, 2.0, math.nan, 9.0, math.nan], [4.0, 4.0, -1.0, 5.0, -infinity, infinity, 0.0]])
+        self.check(lambda x: [*torch.cummax(x, 1), *torch.cummin(x, 1), *torch.cummax(x, 0)], x)
+        self.check(lambda x: [*torch.cummax(x, 0), *torch.cummin(x, 0)], torch.randint(0, 5, (37, 2)))
+
     def test_col2im(self):
         for size, kernel, options in (
             ((5, 6), (2, 3), {}),
