@@ -71,8 +71,11 @@ class Builder {
 
  private:
   bool is_known(const ProgramNode& node) const {
-    return find_op(node.target) || is_of_ferrite(node) ||
-           plugins_.find(source_of(node.target), 0).kind != FE_READER_NONE;
+    return find_op(node.target) || is_of_ferrite(node) || !why_refused(node.target).empty() ||
+           is_of_plugin(node);
+  }
+  bool is_of_plugin(const ProgramNode& node) const {
+    return plugins_.find(source_of(node.target), 0).kind != FE_READER_NONE;
   }
 
   void refuse_unknown() const {
@@ -102,7 +105,7 @@ class Builder {
     const OpEntry* entry = find_op(node.target);
     std::vector<Value> given;
     if (entry) {
-      Context context(graph_, node, *entry, values_);
+      Context context(graph_, program_, node, *entry, values_);
       try {
         entry->handler(context);
       } catch (const Failure& failure) {
@@ -117,6 +120,8 @@ class Builder {
       if (given.size() != node.results.size())
         fail("FE-I51", where(node), ": the op has ", counted(given.size(), "result"), ", and the node ",
              node.results.size());
+    } else if (const auto reason = why_refused(node.target); !reason.empty() && !is_of_plugin(node)) {
+      throw Failure(FE_EUNSUPPORTED, "FE-I53", detail::concatenate(where(node), ": ", reason));
     } else {
       given = by_plugin(node);
     }

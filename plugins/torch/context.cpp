@@ -18,9 +18,14 @@ std::string_view kind_of(const Argument& argument) {
 
 }  // namespace
 
-Context::Context(Graph& graph, const ProgramNode& node, const OpEntry& entry,
+Context::Context(Graph& graph, const Program& program, const ProgramNode& node, const OpEntry& entry,
                  const std::vector<Value>& values)
-    : graph(graph), node(node), entry(entry), values_(values), given_(node.results.size()) {
+    : graph(graph),
+      node(node),
+      entry(entry),
+      program_(program),
+      values_(values),
+      given_(node.results.size()) {
   for (std::string_view rest = entry.parameters; !rest.empty();) {
     std::string_view name = rest.substr(0, rest.find(' '));
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
@@ -171,6 +176,20 @@ Dims Context::dims(const Dims& values, size_t rank) const {
     if (std::ranges::count(normal, normal.back()) > 1) bad("dim ", value, " is given twice");
   }
   return normal;
+}
+
+Value Context::random_seed() {
+  if (!program_.draws) unsupported("random numbers of PyTorch's generator: the node runs in PyTorch");
+  uint64_t key = 0, stream = 0xcbf29ce484222325;  // 64 bits of FNV-1a
+  for (const char letter : node.name) stream = (stream ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
+  const TensorType word{u64, {1}};
+  Value seed = graph.literal(word, &key);
+  for (size_t k = 0; k < program_.inputs.size(); ++k) {
+    const auto& input = program_.inputs[k];
+    if (input.name == "seed" && is_integer(input.type.dtype) && product(input.type.dims) == 1)
+      seed = reshape_to(*this, cast_to(*this, values_[k], u64), {1});
+  }
+  return concat(*this, {seed, graph.literal(word, &stream)}, 0);
 }
 
 const TensorType& Context::result(size_t k) const {

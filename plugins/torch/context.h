@@ -18,7 +18,8 @@ class Context {
  public:
   /// `values`: the graph's value of each value of the program that is defined so far.
   /// Throws FE-I52 if the call has arguments that the overload does not define.
-  Context(Graph& graph, const ProgramNode& node, const OpEntry& entry, const std::vector<Value>& values);
+  Context(Graph& graph, const Program& program, const ProgramNode& node, const OpEntry& entry,
+          const std::vector<Value>& values);
   Context(const Context&) = delete;
 
   Graph& graph;
@@ -51,6 +52,10 @@ class Context {
   int64_t dim(int64_t value, size_t rank) const;
   /// Each dim in [0, rank); FE-I52 if one occurs twice.
   Dims dims(const Dims& values, size_t rank) const;
+
+  /// The seed of the node's random numbers, u64[2]: that of the program, and a number of the node's name.
+  /// FE-I53 where PyTorch draws them.
+  Value random_seed();
 
   // Results. A handler gives each result that wants() is true for; the build loop checks their types.
   size_t result_count() const { return node.results.size(); }
@@ -88,6 +93,7 @@ class Context {
   };
   Value value_of(const Argument& argument, std::string_view name) const;
 
+  const Program& program_;
   const std::vector<Value>& values_;
   std::vector<Parameter> parameters_;
   std::vector<Value> given_;

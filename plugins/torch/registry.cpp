@@ -12,8 +12,9 @@ const std::unordered_map<std::string_view, const OpEntry*>& index() {
     std::unordered_map<std::string_view, const OpEntry*> all;
     for (const auto table : {attention_ops(), contract_ops(), create_ops(), distance_ops(), embedding_ops(),
                              foreach_ops(), index_ops(), norm_ops(), part_ops(), pointwise_ops(), pool_ops(),
-                             random_ops(), reduce_ops(), resize_ops(), view_ops()})
+                             random_ops(), reduce_ops(), resize_ops(), special_ops(), view_ops()})
       for (const auto& entry : table) all.emplace(entry.target, &entry);
+    for (const auto& alias : aliases()) all.emplace(alias.target, all.at(alias.same_as));
     return all;
   }();
   return made;
@@ -31,6 +32,11 @@ std::vector<std::string_view> targets() {
 const OpEntry* find_op(std::string_view target) {
   const auto found = index().find(target);
   return found == index().end() ? nullptr : found->second;
+}
+
+std::string_view why_refused(std::string_view target) {
+  const auto found = std::ranges::find(refusals(), target, &Refusal::target);
+  return found == refusals().end() ? std::string_view() : found->reason;
 }
 
 std::string source_of(std::string_view target) {

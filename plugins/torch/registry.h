@@ -22,6 +22,16 @@ struct OpEntry {
       nullptr;  ///< for handlers of several overloads: the operator that the overload becomes
 };
 
+/// An overload with the parameters and the meaning of another one: a prim, mostly, which asks more of its
+/// arguments than the overload of ATen.
+struct OpAlias {
+  std::string_view target, same_as;
+};
+/// An overload that no graph of tensors can express.
+struct Refusal {
+  std::string_view target, reason;
+};
+
 // One table per file.
 std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> contract_ops();
@@ -37,10 +47,15 @@ std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> random_ops();
 std::span<const OpEntry> reduce_ops();
 std::span<const OpEntry> resize_ops();
+std::span<const OpEntry> special_ops();
 std::span<const OpEntry> view_ops();
+std::span<const OpAlias> aliases();
+std::span<const Refusal> refusals();
 
 /// Null if no table has the overload.
 const OpEntry* find_op(std::string_view target);
+/// Why the overload is refused; empty if nothing is known about it.
+std::string_view why_refused(std::string_view target);
 /// All overloads as source ops, sorted: "torch:aten::add.Tensor".
 std::vector<std::string> supported_sources();
 /// A line "<overload>\tall\tsupported" for each overload, sorted.

@@ -54,6 +54,13 @@ class Attention(nn.Module):
         return torch.softmax(y.transpose(1, 2).reshape(1, 5, 8) + x, -1)
 
 
+class Draws(nn.Module):
+    """Random numbers of a seed that is an input."""
+
+    def forward(self, x, seed):
+        return F.dropout(x, 0.25, training=True), torch.rand(2000), torch.randn(2000), torch.randint(3, 7, (2000,))
+
+
 def without_traces(program):
     """Traces name files of the machine that made them."""
     for node in program.graph.nodes:
@@ -77,6 +84,9 @@ def main():
             without_traces(one)
             torch.export.save(one, folder / f"{name}.{kind}.pt2")
     dynamic = torch.export.export(Perceptron().eval(), (torch.randn(3, 6),), dynamic_shapes=({0: torch.export.Dim("n")},))
+    draws = torch.export.export(Draws(), (torch.ones(2000), torch.tensor(1)))
+    without_traces(draws)
+    torch.export.save(draws, folder / "draws.pt2")
     without_traces(dynamic)
     torch.export.save(dynamic, folder / "dynamic.pt2")
 

@@ -42,6 +42,22 @@ class ArchiveTest(unittest.TestCase):
         self.assertEqual([(port.name, port.dtype, port.dims) for port in model.inputs], [("x", "f32", (3, 6))])
         self.assertEqual([port.dtype for port in model.outputs], ["f32", "f32"])
 
+    def test_random_numbers_are_those_of_the_seed(self):
+        model = self.session.load(folder / "draws.pt2")
+        ones = np.ones(2000, np.float32)
+        first, again, other = (model.run(ones, np.array(seed)) for seed in (5, 5, 6))
+        for one, same, different in zip(first, again, other):
+            np.testing.assert_array_equal(one, same)
+            self.assertFalse(np.array_equal(one, different))
+        dropped, uniform, normal, integers = first
+        self.assertFalse(np.array_equal(np.sort(uniform), np.sort(other[1])))
+        self.assertAlmostEqual(np.mean(dropped == 0), 0.25, delta=0.05)
+        np.testing.assert_allclose(dropped[dropped != 0], 1 / 0.75, rtol=1e-6)
+        self.assertAlmostEqual(uniform.mean(), 0.5, delta=0.035)
+        self.assertTrue(0 <= uniform.min() and uniform.max() < 1)
+        self.assertAlmostEqual(normal.std(), 1, delta=0.08)
+        np.testing.assert_array_equal(np.unique(integers), [3, 4, 5, 6])
+
     def test_symbolic_sizes_are_refused_with_a_cure(self):
         with self.assertRaises(ferrite.Error) as caught:
             self.session.load(folder / "dynamic.pt2")

@@ -169,6 +169,7 @@ class Reader {
  public:
   Reader(std::string_view path, Bytes bytes) : bytes_(bytes), files_(files_of(bytes)) {
     program_.file = std::filesystem::absolute(std::filesystem::path(path)).lexically_normal().string();
+    program_.draws = true;
   }
 
   Program read() {
@@ -344,8 +345,9 @@ class Reader {
       const auto& given = member(input, "arg");
       node.kwargs.emplace_back(text(member(input, "name")), argument(given));
       // These address the memory of their tensor, and values of a graph have no strides.
-      if (node.target.starts_with("aten.as_strided") && node.kwargs.back().first == "self")
-        check_by_rows(node.target, given);
+      const bool by_address =
+          node.target.starts_with("aten.as_strided") || node.target.starts_with("aten.resize.");
+      if (by_address && node.kwargs.back().first == "self") check_by_rows(node.target, given);
     }
     std::vector<std::string> names;
     for (const auto& output : member(json, "outputs")) {

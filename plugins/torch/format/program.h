@@ -61,6 +61,9 @@ struct ProgramConstant {
 
 struct Program {
   std::string file;  ///< that the constants are in; empty if there are none
+  /// Whether random nodes are functions of the input "seed", an integer, or of 0 if there is none; if not,
+  /// PyTorch draws them.
+  bool draws = false;
   std::vector<ProgramPort> inputs;
   std::vector<ProgramConstant> constants;
   std::vector<ProgramNode> nodes;

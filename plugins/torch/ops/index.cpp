@@ -330,6 +330,51 @@ void median(Context& c) {
   if (all) return c.give(reshape_to(c, both[0], c.result().dims));
   give_both(c, both);
 }
+/// The median of the elements that are no NaN, which come first in order; a NaN if there are none.
+void median_of_numbers(Context& c) {
+  const bool all = !c.has("dim");
+  const Value x = all ? flat(c, c.tensor("self")) : with_dim(c, c.tensor("self"));
+  if (!is_float(x.dtype())) return median(c);
+  const size_t axis = all ? 0 : named_dim(c, x.rank());
+  const auto dim = static_cast<int64_t>(axis);
+  c.flag("keepdim", false);
+  if (product(x.dims()) == 0) c.unsupported("the median of no elements");
+  auto both =
+      c.graph.make_all("sort", std::vector{x}, std::vector{attr("axis", dim), attr("descending", false)});
+  const Value numbers = cast_to(c, unary(c, "logical_not", unary(c, "isnan", x)), i64);
+  const Value last =
+      binary(c, "sub", reduce_over(c, "reduce_sum", numbers, {dim}), integer_scalar(c, i64, 1));
+  const Value half = binary(c, "div", last, integer_scalar(c, i64, 2));
+  const Value place = clamped(c, half, 0, x.dims()[axis] - 1);
+  for (auto& result : both) result = gather_elements(c, result, place, axis);
+  if (all) return c.give(reshape_to(c, both[0], c.result().dims));
+  give_both(c, both);
+}
+/// The least of the elements of a row that occur most often, and its last place in the order of the values.
+/// Each element is compared with each: a NaN equals none.
+void mode(Context& c) {
+  constexpr int64_t most = 2048;
+  const Value x = with_dim(c, c.tensor("self"));
+  const size_t axis = named_dim(c, x.rank(), -1);
+  c.flag("keepdim", false);
+  const int64_t count = x.dims()[axis];
+  if (product(x.dims()) == 0) c.unsupported("the mode of no elements");
+  if (count > most) c.unsupported("the mode of more than ", most, " elements");
+  const auto both =
+      c.graph.make_all("sort", std::vector{x},
+                       std::vector{attr("axis", static_cast<int64_t>(axis)), attr("descending", false)});
+  auto dims = x.dims(), others = x.dims();
+  dims.insert(dims.begin() + offset(axis) + 1, 1);
+  others.insert(others.begin() + offset(axis), 1);
+  const Value equal = binary(c, "eq", reshape_to(c, both[0], dims), reshape_to(c, both[0], others));
+  const Value times =
+      reduce_over(c, "reduce_sum", cast_to(c, equal, i64), {static_cast<int64_t>(axis) + 1}, false);
+  const Value first =
+      c.make("argmax", {times}, attr("axis", static_cast<int64_t>(axis)), attr("keepdims", true));
+  const Value more = binary(c, "maximum", gather_elements(c, times, first, axis), integer_scalar(c, i64, 1));
+  const Value last = binary(c, "sub", binary(c, "add", first, more), integer_scalar(c, i64, 1));
+  give_both(c, {gather_elements(c, both[0], last, axis), gather_elements(c, both[1], last, axis)});
+}
 /// The number of elements of a sorted row that come before each value: less, or with `right` not greater. The
 /// rows are read whole; of NaNs, which come last, PyTorch's bisection says the same.
 Value count_before(Context& c, Value rows, Value values, bool right) {
@@ -430,6 +475,9 @@ constexpr OpEntry entries[] = {
     {"aten.kthvalue.default", "self k dim keepdim", kth_value},
     {"aten.median.default", "self", median},
     {"aten.median.dim", "self dim keepdim", median},
+    {"aten.nanmedian.default", "self", median_of_numbers},
+    {"aten.nanmedian.dim", "self dim keepdim", median_of_numbers},
+    {"aten.mode.default", "self dim keepdim", mode},
     {"aten.searchsorted.Tensor", "sorted_sequence self ~out_int32 right side sorter", search_sorted},
     {"aten.searchsorted.Scalar", "sorted_sequence self ~out_int32 right side sorter", search_sorted},
     {"aten.bucketize.Tensor", "self boundaries ~out_int32 right", search_sorted},

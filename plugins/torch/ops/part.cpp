@@ -308,6 +308,47 @@ void unfold(Context& c) {
   c.give(transpose_by(c, windows, perm));
 }
 
+/// Adds windows [..., size, count] of a dim to the dim of `length` elements that they were taken from.
+Value without_windows(Context& c, Value windows, size_t dim, int64_t length, int64_t dilation, int64_t pad,
+                      int64_t step) {
+  auto dims = windows.dims();
+  const int64_t size = dims[dim], count = dims[dim + 1], bin = length;
+  std::vector<int64_t> places;
+  for (int64_t k = 0; k < size; ++k)
+    for (int64_t n = 0; n < count; ++n) {
+      const int64_t place = k * dilation + n * step - pad;
+      places.push_back(place >= 0 && place < length ? place : bin);  // of the padding
+    }
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(dim));
+  dims[dim] = size * count;
+  const Value indices = along(c, c.graph.integers(places), dim, dims.size());
+  const Value parts = reshape_to(c, windows, dims);
+  auto whole = dims;
+  whole[dim] = length + 1;
+  const Value sum =
+      scatter(c, full(c, {windows.dtype(), whole}, 0), dim, expand_to(c, indices, dims), parts, "add");
+  return slice_dim(c, sum, dim, 0, length);
+}
+/// The sum of the windows of an image: the gradient of im2col.
+void columns_to_image(Context& c) {
+  const Value x = c.tensor("self");
+  const auto size = c.integers("output_size"), kernel = c.integers("kernel_size"),
+             dilation = c.integers("dilation"), pads = c.integers("padding"), step = c.integers("stride");
+  for (const auto* pair : {&size, &kernel, &dilation, &pads, &step})
+    if (pair->size() != 2) c.bad("an argument has not two elements");
+  const auto& result = c.result();
+  if (product(x.dims()) == 0 || product(result.dims) == 0) return c.give(full(c, result, 0));
+  Dims dims(result.dims.begin(), result.dims.end() - 2);
+  const size_t dim = dims.size();
+  for (size_t k = 0; k < 2; ++k) dims.push_back(kernel[k]);
+  for (size_t k = 0; k < 2; ++k)
+    dims.push_back((size[k] + 2 * pads[k] - dilation[k] * (kernel[k] - 1) - 1) / step[k] + 1);
+  Value y = swap_dims(c, reshape_to(c, cast_to(c, x, accumulated(x.dtype())), dims), dim + 1, dim + 2);
+  for (const size_t k : {size_t{1}, size_t{0}})
+    y = without_windows(c, y, dim + 2 * k, size[k], dilation[k], pads[k], step[k]);
+  c.give(cast_to(c, y, x.dtype()));
+}
+
 // ---- diagonals: of the last two dims as one, the elements at equal steps
 
 struct Diagonal {
@@ -411,6 +452,8 @@ constexpr OpEntry entries[] = {
     {"aten.unbind_copy.int", "self dim", unbind},
     {"aten.unfold.default", "self dimension size step", unfold},
     {"aten.unfold_copy.default", "self dimension size step", unfold},
+
+    {"aten.col2im.default", "self output_size kernel_size dilation padding stride", columns_to_image},
 
     {"aten.diagonal.default", "self offset dim1 dim2", diagonal},
     {"aten.diagonal_copy.default", "self offset dim1 dim2", diagonal},

@@ -253,8 +253,10 @@ void hypot(Context& c) {
   const Value ratio = binary(c, "div", low, high);
   const Value length =
       binary(c, "mul", high, unary(c, "sqrt", binary(c, "add", binary(c, "mul", ratio, ratio), 1)));
-  const Value plain = c.make("logical_or", {binary(c, "eq", high, 0), unary(c, "isinf", high)});
-  c.give(select(c, plain, high, length));
+  const Value infinite = c.make("logical_or", {unary(c, "isinf", a), unary(c, "isinf", b)});
+  const Value bound =
+      number_like(c, a, std::numeric_limits<double>::infinity());  // also of an infinity and a NaN
+  c.give(select(c, infinite, bound, select(c, binary(c, "eq", high, 0), high, length)));
 }
 void log_add_exp(Context& c) {
   const bool binary_base = c.entry.target == "aten.logaddexp2.default";
@@ -281,6 +283,11 @@ void xlogy(Context& c) {
 void where(Context& c) {
   const DType dtype = c.result().dtype;
   const Value chosen = select(c, c.tensor("condition"), c.operand("self", dtype), c.operand("other", dtype));
+  c.give(expand_to(c, chosen, c.result().dims));
+}
+void where_prim(Context& c) {
+  const DType dtype = c.result().dtype;
+  const Value chosen = select(c, c.tensor("pred"), c.operand("a", dtype), c.operand("b", dtype));
   c.give(expand_to(c, chosen, c.result().dims));
 }
 void clamp(Context& c) {
@@ -543,6 +550,8 @@ constexpr OpEntry entries[] = {
     {"aten.masked_fill.Scalar", "self mask value", masked_fill},
     {"aten.masked_fill.Tensor", "self mask value", masked_fill},
     {"prims.fma.default", "a b c", fma},
+    {"prims.pow.default", two, arithmetic, "pow"},
+    {"prims.where.default", "pred a b", where_prim},
 
     {"aten.alias.default", one, identity},
     {"aten.detach.default", one, identity},

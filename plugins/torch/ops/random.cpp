@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Random numbers of seeds. Those that PyTorch's generator draws are a matter of its state between calls, so
-// these nodes run in PyTorch; python/ferrite/torch/_random.py replaces most of them by functions of seeds.
+// Random numbers of seeds. Where PyTorch runs a program, those that its generator draws are a matter of its
+// state between calls, so these nodes run in PyTorch; python/ferrite/torch/_random.py replaces most of them
+// by functions of seeds. In an archive they are functions of the program's seed.
+#include <utility>
+
 #include "helpers.h"
 
 namespace ferrite::from_torch {
 namespace {
 
-[[noreturn]] void refused(Context& c) {
-  c.unsupported("random numbers of PyTorch's generator: the node runs in PyTorch");
-}
+constexpr double pi = 3.14159265358979323846;
 
-/// Refuses a dropout, but for one outside of training or of probability 0, which drops nothing.
-void need_no_drop(Context& c) {
-  const double p = c.number("p");
-  if (c.flag("train", true) && p != 0) refused(c);
-}
-void native_dropout(Context& c) {
-  const Value x = c.tensor("input");
-  need_no_drop(c);
-  c.give(0, x);
-  c.give(1, full(c, {boolean, x.dims()}, 1));
-}
-void dropout(Context& c) {
-  need_no_drop(c);
-  c.give(c.tensor("input"));
-}
+[[noreturn]] void refused(Context& c) { c.unsupported("random numbers that only PyTorch's generator draws"); }
 void native_dropout_backward(Context& c) {
   const Value g = c.tensor("grad_output");
   const DType wide = accumulated(g.dtype());
@@ -71,18 +58,127 @@ void inductor_random(Context& c) {
   if (mode != "rand" && mode != "randn") c.bad("the mode is '", mode, "'");
   c.give(cast_to(c, numbers(c, mode == "rand" ? "random_uniform" : "random_normal"), c.result().dtype));
 }
-/// low + bits * (high - low) / 2^32.
-void random_integers(Context& c) {
-  const auto& result = c.result();
-  const int64_t low = c.integer("low"), high = c.integer("high");
+/// low + bits * (high - low) / 2^32, with bits of u32.
+Value scaled_bits(Context& c, Value bits, int64_t low, int64_t high) {
   if (low >= high) c.bad("no integer is in [", low, ", ", high, ")");
   const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   if (count > uint64_t{1} << 32) c.unsupported("random integers of more than 32 bits");
-  const Value bits = cast_to(c, numbers(c, "random_bits"), u64);
-  const Value scaled = binary(c, "mul", bits, integer_scalar(c, u64, static_cast<int64_t>(count)));
+  const Value scaled =
+      binary(c, "mul", cast_to(c, bits, u64), integer_scalar(c, u64, static_cast<int64_t>(count)));
   const Value place = cast_to(c, binary(c, "shift_right", scaled, integer_scalar(c, u64, 32)), i64);
-  c.give(cast_to(c, binary(c, "add", place, integer_scalar(c, i64, low)), result.dtype));
+  return cast_to(c, binary(c, "add", place, integer_scalar(c, i64, low)), c.result().dtype);
 }
+void random_integers(Context& c) {
+  c.give(scaled_bits(c, numbers(c, "random_bits"), c.integer("low"), c.integer("high")));
+}
+
+// Of the program's seed.
+
+/// f32 of [0, 1), f32 of the standard normal distribution or u32, as the op says.
+Value drawn(Context& c, const char* op, const Dims& dims) {
+  return c.make(op, {c.random_seed()}, attr("shape", dims));
+}
+Value uniform(Context& c) { return drawn(c, "random_uniform", c.result().dims); }
+/// Of the exponential distribution of rate 1. No number is 0, of which a logarithm would be infinite.
+Value exponential_numbers(Context& c, const Dims& dims) {
+  const Value value = unary(c, "log1p", unary(c, "neg", drawn(c, "random_uniform", dims)));
+  return binary(c, "maximum", unary(c, "neg", value), 0x1p-24);
+}
+/// A parameter of a distribution: a tensor or a number.
+Value parameter(Context& c, std::string_view name, double otherwise) {
+  return c.has(name) ? c.operand(name, f32) : c.graph.scalar(f32, otherwise);
+}
+void give_numbers(Context& c, Value value) {
+  const DType dtype = c.result().dtype;
+  if (dtype != f32 && dtype != f16 && dtype != bf16) c.unsupported("random numbers of ", name_of(dtype));
+  c.give(cast_to(c, value, dtype));
+}
+
+void rand(Context& c) { c.give(narrowed(c, uniform(c), c.result().dtype)); }
+void uniform_between(Context& c) {
+  const Value low = parameter(c, c.has("from") ? "from" : "low", 0);
+  const Value high = parameter(c, c.has("to") ? "to" : "high", 1);
+  give_numbers(c, binary(c, "add", binary(c, "mul", uniform(c), binary(c, "sub", high, low)), low));
+}
+Value normal_numbers(Context& c, double mean, double deviation) {
+  const Value value = drawn(c, "random_normal", c.result().dims);
+  return binary(c, "add", binary(c, "mul", value, parameter(c, "std", deviation)),
+                parameter(c, "mean", mean));
+}
+void normal(Context& c) { give_numbers(c, normal_numbers(c, 0, 1)); }
+void log_normal(Context& c) { give_numbers(c, unary(c, "exp", normal_numbers(c, 1, 2))); }
+void exponential(Context& c) {
+  give_numbers(c, binary(c, "div", exponential_numbers(c, c.result().dims), parameter(c, "lambd", 1)));
+}
+/// The number of the first success.
+void geometric(Context& c) {
+  const Value failure = unary(c, "log1p", unary(c, "neg", parameter(c, "p", 0.5)));
+  const Value count = binary(c, "div", unary(c, "neg", exponential_numbers(c, c.result().dims)), failure);
+  c.give(cast_to(c, binary(c, "maximum", unary(c, "ceil", count), 1), c.result().dtype));
+}
+void cauchy(Context& c) {
+  const Value angle = binary(c, "mul", binary(c, "sub", uniform(c), 0.5), pi);
+  const Value value = binary(c, "mul", unary(c, "tan", angle), parameter(c, "sigma", 1));
+  give_numbers(c, binary(c, "add", value, parameter(c, "median", 0)));
+}
+void randint(Context& c) {
+  if (c.is_tensor("high")) c.unsupported("a bound that is a tensor");
+  c.give(scaled_bits(c, drawn(c, "random_bits", c.result().dims), c.integer("low", 0), c.integer("high")));
+}
+/// The order of random keys.
+void permutation(Context& c) {
+  const Value keys = drawn(c, "random_bits", c.result().dims);
+  const auto sorted =
+      c.graph.make_all("sort", std::vector{keys}, std::vector{attr("axis", 0), attr("descending", false)});
+  c.give(cast_to(c, sorted[1], c.result().dtype));
+}
+void bernoulli(Context& c) {
+  const Value chosen = binary(c, "lt", uniform(c), parameter(c, c.has("p") ? "p" : "self", 0.5));
+  c.give(cast_to(c, chosen, c.result().dtype));
+}
+/// Without replacement the greatest of p / e, where e is exponential; else where a uniform number falls among
+/// the sums of the probabilities.
+void multinomial(Context& c) {
+  const Value p = c.operand("self", f32);
+  const Dims dims = p.dims();
+  const int64_t count = c.integer("num_samples"), last = static_cast<int64_t>(dims.size()) - 1;
+  if (!c.flag("replacement", false) || count == 1) {
+    const Value keys = binary(c, "div", p, exponential_numbers(c, dims));
+    const auto best = c.graph.make_all(
+        "topk", std::vector{keys}, std::vector{attr("k", count), attr("axis", last), attr("largest", true)});
+    return c.give(best[1]);
+  }
+  const Value sums = c.make("cumsum", {p}, attr("axis", last));
+  const Value total = slice_dim(c, sums, dims.size() - 1, dims.back() - 1, 1);
+  const Value at = binary(c, "mul", uniform(c), total);
+  Dims of_samples = c.result().dims, of_sums = dims;
+  of_samples.push_back(1);
+  of_sums.insert(of_sums.end() - 1, 1);
+  const Value before = binary(c, "le", reshape_to(c, sums, of_sums), reshape_to(c, at, of_samples));
+  c.give(clamped(c, sum_of_last(c, cast_to(c, before, i64)), 0, dims.back() - 1));
+}
+
+/// Whether dropout leaves elements out.
+bool drops(Context& c) {
+  const bool some = c.number("p") != 0;
+  return c.flag("train", true) && some;
+}
+/// Which elements stay, and these elements scaled.
+std::pair<Value, Value> dropped(Context& c) {
+  const Value x = c.tensor("input");
+  const double p = c.number("p");
+  const Value kept = binary(c, "lt", drawn(c, "random_uniform", x.dims()), 1 - p);
+  const DType wide = accumulated(x.dtype());
+  const Value scaled = binary(c, "mul", cast_to(c, x, wide), p == 1 ? 0.0 : 1 / (1 - p));
+  return {kept, cast_to(c, binary(c, "mul", scaled, cast_to(c, kept, wide)), x.dtype())};
+}
+void native_dropout(Context& c) {
+  const Value x = c.tensor("input");
+  const auto [kept, y] = drops(c) ? dropped(c) : std::pair(full(c, {boolean, x.dims()}, 1), x);
+  c.give(0, y);
+  c.give(1, kept);
+}
+void dropout(Context& c) { c.give(drops(c) ? dropped(c).second : c.tensor("input")); }
 
 constexpr OpEntry entries[] = {
     {"aten.native_dropout.default", "input p train", native_dropout},
@@ -97,49 +193,48 @@ constexpr OpEntry entries[] = {
     {"ferrite.random_normal.default", "seed ~size", random_normal},
     {"ferrite.random_integers.default", "seed low high ~size", random_integers},
 
-    {"aten.rand.default", "~size ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.rand.generator", "~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.rand_like.default", "~self ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
-    {"aten.rand_like.generator", "~self ~generator ~dtype ~layout ~device ~pin_memory ~memory_format",
-     refused},
-    {"aten.randn.default", "~size ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.randn.generator", "~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.randn_like.default", "~self ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
+    {"aten.rand.default", "~size ~dtype ~layout ~device ~pin_memory", rand},
+    {"aten.rand.generator", "~size ~generator ~dtype ~layout ~device ~pin_memory", rand},
+    {"aten.rand_like.default", "~self ~dtype ~layout ~device ~pin_memory ~memory_format", rand},
+    {"aten.rand_like.generator", "~self ~generator ~dtype ~layout ~device ~pin_memory ~memory_format", rand},
+    {"aten.randn.default", "~size ~dtype ~layout ~device ~pin_memory", normal},
+    {"aten.randn.generator", "~size ~generator ~dtype ~layout ~device ~pin_memory", normal},
+    {"aten.randn_like.default", "~self ~dtype ~layout ~device ~pin_memory ~memory_format", normal},
     {"aten.randn_like.generator", "~self ~generator ~dtype ~layout ~device ~pin_memory ~memory_format",
-     refused},
-    {"aten.randint.default", "~high ~size ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.randint.generator", "~high ~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.randint.low", "~low ~high ~size ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.randint.low_generator", "~low ~high ~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.randint_like.default", "~self ~high ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
-    {"aten.randint_like.generator",
-     "~self ~high ~generator ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
-    {"aten.randint_like.Tensor", "~self ~high ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
+     normal},
+    {"aten.randint.default", "high ~size ~dtype ~layout ~device ~pin_memory", randint},
+    {"aten.randint.generator", "high ~size ~generator ~dtype ~layout ~device ~pin_memory", randint},
+    {"aten.randint.low", "low high ~size ~dtype ~layout ~device ~pin_memory", randint},
+    {"aten.randint.low_generator", "low high ~size ~generator ~dtype ~layout ~device ~pin_memory", randint},
+    {"aten.randint_like.default", "~self high ~dtype ~layout ~device ~pin_memory ~memory_format", randint},
+    {"aten.randint_like.generator", "~self high ~generator ~dtype ~layout ~device ~pin_memory ~memory_format",
+     randint},
+    {"aten.randint_like.Tensor", "~self high ~dtype ~layout ~device ~pin_memory ~memory_format", randint},
     {"aten.randint_like.Tensor_generator",
-     "~self ~high ~generator ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
-    {"aten.randint_like.low_dtype", "~self ~low ~high ~dtype ~layout ~device ~pin_memory ~memory_format",
-     refused},
+     "~self high ~generator ~dtype ~layout ~device ~pin_memory ~memory_format", randint},
+    {"aten.randint_like.low_dtype", "~self low high ~dtype ~layout ~device ~pin_memory ~memory_format",
+     randint},
     {"aten.randint_like.low_generator_dtype",
-     "~self ~low ~high ~generator ~dtype ~layout ~device ~pin_memory ~memory_format", refused},
-    {"aten.randperm.default", "~n ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.randperm.generator", "~n ~generator ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.bernoulli.default", "~self ~generator", refused},
-    {"aten.bernoulli.p", "~self ~p ~generator", refused},
-    {"aten.bernoulli.Tensor", "~self ~p ~generator", refused},
-    {"aten.multinomial.default", "~self ~num_samples ~replacement ~generator", refused},
-    {"aten.normal.Tensor_Tensor", "~mean ~std ~generator", refused},
-    {"aten.normal.Tensor_float", "~mean ~std ~generator", refused},
-    {"aten.normal.float_Tensor", "~mean ~std ~generator", refused},
-    {"aten.normal.float_float", "~mean ~std ~size ~generator ~dtype ~layout ~device ~pin_memory", refused},
-    {"aten.normal_functional.default", "~self ~mean ~std ~generator", refused},
-    {"aten.log_normal.default", "~self ~mean ~std ~generator", refused},
-    {"aten.uniform.default", "~self ~from ~to ~generator", refused},
-    {"aten.exponential.default", "~self ~lambd ~generator", refused},
-    {"aten.geometric.default", "~self ~p ~generator", refused},
-    {"aten.cauchy.default", "~self ~median ~sigma ~generator", refused},
+     "~self low high ~generator ~dtype ~layout ~device ~pin_memory ~memory_format", randint},
+    {"aten.randperm.default", "~n ~dtype ~layout ~device ~pin_memory", permutation},
+    {"aten.randperm.generator", "~n ~generator ~dtype ~layout ~device ~pin_memory", permutation},
+    {"aten.bernoulli.default", "self ~generator", bernoulli},
+    {"aten.bernoulli.p", "~self p ~generator", bernoulli},
+    {"aten.bernoulli.Tensor", "~self p ~generator", bernoulli},
+    {"aten.multinomial.default", "self num_samples replacement ~generator", multinomial},
+    {"aten.normal.Tensor_Tensor", "mean std ~generator", normal},
+    {"aten.normal.Tensor_float", "mean std ~generator", normal},
+    {"aten.normal.float_Tensor", "mean std ~generator", normal},
+    {"aten.normal.float_float", "mean std ~size ~generator ~dtype ~layout ~device ~pin_memory", normal},
+    {"aten.normal_functional.default", "~self mean std ~generator", normal},
+    {"aten.log_normal.default", "~self mean std ~generator", log_normal},
+    {"aten.uniform.default", "~self from to ~generator", uniform_between},
+    {"aten.exponential.default", "~self lambd ~generator", exponential},
+    {"aten.geometric.default", "~self p ~generator", geometric},
+    {"aten.cauchy.default", "~self median sigma ~generator", cauchy},
     {"aten.poisson.default", "~self ~generator", refused},
-    {"prims.normal.default", "~shape ~mean ~std ~dtype ~device ~requires_grad ~generator", refused},
-    {"prims.uniform.default", "~shape ~low ~high ~dtype ~device ~stride ~generator", refused},
+    {"prims.normal.default", "~shape mean std ~dtype ~device ~requires_grad ~generator", normal},
+    {"prims.uniform.default", "~shape low high ~dtype ~device ~stride ~generator", uniform_between},
     {"prims.inductor_seed.default", "~device", refused},
     {"prims.inductor_seeds.default", "~count ~device", refused},
 };

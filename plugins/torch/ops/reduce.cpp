@@ -36,6 +36,23 @@ void prim_reduce(Context& c) {
   if (c.entry.target == "prims.prod.default" && reduces_nothing(c, "dims", x)) return c.give(x);
   c.give(sum_over(c, c.entry.standard, x, reduced_dims(c, "dims", x.rank()), false));
 }
+/// By halves: no reduction has bits that are set in an odd number of elements.
+void prim_xor(Context& c) {
+  c.argument("output_dtype");
+  Value x = c.operand("inp", c.result().dtype);
+  for (const auto dim : x.rank() ? reduced_dims(c, "dims", x.rank()) : Dims()) {
+    const auto axis = static_cast<size_t>(dim);
+    if (x.dims()[axis] == 0) return c.give(full(c, c.result(), 0));
+    for (int64_t count = x.dims()[axis]; count > 1;) {
+      const int64_t half = count / 2;
+      const Value both =
+          binary(c, "bitwise_xor", slice_dim(c, x, axis, 0, half), slice_dim(c, x, axis, half, half));
+      x = count % 2 ? concat(c, {both, slice_dim(c, x, axis, count - 1, 1)}, axis) : both;
+      count -= half;
+    }
+  }
+  c.give(reshape_to(c, x, c.result().dims));
+}
 void nan_sum(Context& c) {
   c.argument("dtype");
   Value x = c.operand("self", c.result().dtype);
@@ -186,6 +203,34 @@ void cumulative_log_sum_exp(Context& c) {
     // Equal infinities have no difference.
     return select(c, binary(c, "logical_and", binary(c, "eq", a, b), unary(c, "isinf", a)), a, sum);
   });
+}
+/// Running extremes with the places of the last of equal ones; the first NaN and all others that follow it
+/// count.
+void cumulative_extreme(Context& c) {
+  Value x = c.tensor("self");
+  const auto axis = static_cast<size_t>(c.dim(c.integer("dim"), x.rank()));
+  const bool bools = x.dtype() == boolean, floats = is_float(x.dtype());
+  if (bools) x = cast_to(c, x, u8);
+  const auto dims = x.dims();
+  const int64_t count = x.rank() ? dims[axis] : 1;
+  Value place = x.rank() ? counting(c, i64, dims, axis) : c.graph.scalar(i64, 0);
+  // By doubling, as scan() does. The elements before the first are itself.
+  for (int64_t step = 1; step < count; step *= 2) {
+    const auto moved = [&](Value value) {
+      return concat(c, {slice_dim(c, value, axis, 0, step), slice_dim(c, value, axis, 0, count - step)},
+                    axis);
+    };
+    const Value before = moved(x), before_place = moved(place);
+    Value keeps = binary(c, c.entry.standard, x, before);
+    if (floats) {
+      const Value number = unary(c, "logical_not", unary(c, "isnan", before));
+      keeps = c.make("logical_or", {unary(c, "isnan", x), c.make("logical_and", {number, keeps})});
+    }
+    x = select(c, keeps, x, before);
+    place = select(c, keeps, place, before_place);
+  }
+  c.give(0, cast_to(c, x, c.result().dtype));
+  c.give(1, place);
 }
 void count_nonzero(Context& c) {
   const Value x = c.operand("self", boolean);
@@ -403,6 +448,7 @@ constexpr OpEntry entries[] = {
     {"aten.prod.dim_int", along_dim, reduce, "reduce_prod"},
     {"prims.sum.default", "inp dims output_dtype", prim_reduce, "reduce_sum"},
     {"prims.prod.default", "inp dims output_dtype", prim_reduce, "reduce_prod"},
+    {"prims.xor_sum.default", "inp dims output_dtype", prim_xor},
     {"aten.nansum.default", along_dim, nan_sum},
     {"prims.amax.default", "inp dims output_dtype", prim_extreme, "reduce_max"},
     {"prims.amin.default", "inp dims output_dtype", prim_extreme, "reduce_min"},
@@ -442,6 +488,8 @@ constexpr OpEntry entries[] = {
     {"aten.cumsum.default", "self dim dtype", cumulative_sum},
     {"aten.cumprod.default", "self dim dtype", cumulative_product},
     {"aten.logcumsumexp.default", "self dim", cumulative_log_sum_exp},
+    {"aten.cummax.default", "self dim", cumulative_extreme, "ge"},
+    {"aten.cummin.default", "self dim", cumulative_extreme, "le"},
     {"aten.count_nonzero.default", "self dim", count_nonzero},
     {"aten.count_nonzero.dim_IntList", "self dim", count_nonzero},
     {"aten.logsumexp.default", named, give_log_sum_exp},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Overloads that resize images, one dim after the other, and their gradients.
+// Overloads that resize images, one dim after the other, and their gradients; and that resize parts of
+// images.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -181,6 +182,75 @@ void resize_backward(Context& c) {
   c.give(cast_to(c, g, dtype));
 }
 
+// ---- parts of images, resized
+
+/// For samples along one dim of each region, the two elements that each lies between, and their weights,
+/// which are 0 outside of the image.
+struct Between {
+  Value index[2], weight[2];  ///< [regions, samples]
+};
+/// `first`, `step`: of each region's bins, [regions, 1].
+Between sampled(Context& c, Value first, Value step, int64_t bins, int64_t samples, int64_t length) {
+  const Value k = binary(c, "add", counting(c, first.dtype(), {1, bins * samples}, 1), 0.5);
+  const Value scaled = binary(c, "mul", k, 1.0 / static_cast<double>(samples));
+  Value place = binary(c, "add", first, binary(c, "mul", step, scaled));
+  const auto size = static_cast<double>(length);
+  const Value inside = c.make("logical_and", {binary(c, "ge", place, -1), binary(c, "le", place, size)});
+  place = binary(c, "minimum", binary(c, "maximum", place, 0), size - 1);
+  const Value low = unary(c, "floor", place), above = binary(c, "sub", place, low);
+  const auto weight = [&](Value x) { return select(c, inside, x, number_like(c, x, 0)); };
+  const Value index = clamped(c, cast_to(c, low, i64), 0, length - 1);
+  const Value next = clamped(c, binary(c, "add", index, integer_scalar(c, i64, 1)), 0, length - 1);
+  return {{index, next}, {weight(binary(c, "sub", number_like(c, above, 1), above)), weight(above)}};
+}
+/// torchvision's: each bin is the mean of samples between four pixels.
+void align_regions(Context& c) {
+  const auto& result = c.result();
+  const DType dtype = accumulated(result.dtype);
+  const Value x = c.operand("input", dtype), regions = c.operand("rois", dtype);
+  const int64_t height = c.integer("pooled_height"), width = c.integer("pooled_width"),
+                samples = c.integer("sampling_ratio");
+  const double scale = c.number("spatial_scale");
+  const bool aligned = c.flag("aligned", false);
+  if (samples < 1) c.unsupported("a number of samples that depends on the sizes of the regions");
+  const Dims dims = x.dims();
+  if (product(dims) == 0 || product(result.dims) == 0) return c.give(full(c, result, 0));
+  const int64_t count = regions.dims()[0];
+  const auto side = [&](int64_t column, int64_t bins, int64_t length) {
+    const auto edge = [&](int64_t at) {
+      const Value value = binary(c, "mul", slice_dim(c, regions, 1, at, 1), scale);
+      return aligned ? binary(c, "sub", value, 0.5) : value;
+    };
+    const Value first = edge(column);
+    Value size = binary(c, "sub", edge(column + 2), first);
+    if (!aligned) size = binary(c, "maximum", size, 1);
+    return sampled(c, first, binary(c, "div", size, static_cast<double>(bins)), bins, samples, length);
+  };
+  const auto columns = side(1, width, dims[3]), rows = side(2, height, dims[2]);
+  const Dims places{count, height * samples, width * samples};
+  const auto coordinate = [&](Value index, const Dims& shape) {
+    const Dims one{places[0], places[1], places[2], 1};
+    return reshape_to(c, expand_to(c, reshape_to(c, index, shape), places), one);
+  };
+  const Value image = coordinate(cast_to(c, slice_dim(c, regions, 1, 0, 1), i64), {count, 1, 1});
+  const Value channels_last = transpose_by(c, x, {0, 2, 3, 1});
+  Value sum;
+  for (size_t v = 0; v < 2; ++v)
+    for (size_t h = 0; h < 2; ++h) {
+      const Value tuple = concat(c,
+                                 {image, coordinate(rows.index[v], {count, places[1], 1}),
+                                  coordinate(columns.index[h], {count, 1, places[2]})},
+                                 3);
+      const Value weight = binary(c, "mul", reshape_to(c, rows.weight[v], {count, places[1], 1, 1}),
+                                  reshape_to(c, columns.weight[h], {count, 1, places[2], 1}));
+      const Value part = binary(c, "mul", c.make("gather_nd", {channels_last, tuple}), weight);
+      sum = sum ? binary(c, "add", sum, part) : part;
+    }
+  const Value bins = reshape_to(c, sum, {count, height, samples, width, samples, dims[1]});
+  const Value mean = reduce_over(c, "reduce_mean", bins, {2, 4}, false);
+  c.give(cast_to(c, transpose_by(c, mean, {0, 3, 1, 2}), result.dtype));
+}
+
 constexpr const char* factors = "input output_size scale_factors";
 constexpr const char* aligned_factors = "input output_size align_corners scale_factors";
 
@@ -234,6 +304,8 @@ constexpr OpEntry entries[] = {
     {"aten._upsample_bicubic2d_aa.vec", aligned_factors, resize},
     {"aten._upsample_bicubic2d_aa_backward.default",
      "grad_output output_size input_size align_corners scales_h scales_w", resize_backward},
+    {"torchvision.roi_align.default",
+     "input rois spatial_scale pooled_height pooled_width sampling_ratio aligned", align_regions},
 };
 
 }  // namespace

@@ -177,10 +177,19 @@ void repeat_each(Context& c) {
   c.give(reshape_to(c, expand_to(c, apart, dims), c.result().dims));
 }
 
-// ---- by strides
-
 /// The elements as they lie in memory: who writes programs refuses tensors that are not stored row by row.
 Value in_memory_order(Context& c, Value x) { return reshape_to(c, x, {product(x.dims())}); }
+/// The first elements; those that PyTorch leaves undefined are 0.
+void resize(Context& c) {
+  const Value x = in_memory_order(c, c.tensor("self"));
+  const auto& result = c.result();
+  const int64_t count = product(result.dims), given = x.dims()[0];
+  const Value all = given < count ? concat(c, {x, full(c, {x.dtype(), {count - given}}, 0)}, 0) : x;
+  c.give(reshape_to(c, slice_dim(c, all, 0, 0, count), result.dims));
+}
+
+// ---- by strides
+
 /// For each element of the result its place in memory.
 Value strided_places(Context& c, const Dims& size, const Dims& stride, int64_t count) {
   const int64_t offset = c.integer("storage_offset", 0);
@@ -289,6 +298,7 @@ constexpr OpEntry entries[] = {
     {"aten.repeat.default", "self repeats", repeat},
     {"aten.tile.default", "self dims", repeat},
     {"aten.repeat_interleave.self_int", "self repeats dim ~output_size", repeat_each},
+    {"aten.resize.default", "self ~size ~memory_format", resize},
     {"aten.as_strided.default", strided, as_strided},
     {"aten.as_strided_copy.default", strided, as_strided},
     {"prims.as_strided.default", "a size stride storage_offset", as_strided},

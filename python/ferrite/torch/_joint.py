@@ -41,7 +41,7 @@ from ferrite.torch._stream import (
     stored_order,
     write_segment,
 )
-from ferrite.torch._views import View, divide
+from ferrite.torch._views import View, WithGaps, divide
 
 _transient, _held, _tangent = range(3)  # FERRITE_INPUT_*
 
@@ -117,9 +117,9 @@ def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]
     """A graph that the partitioner made, as a function of one list; None for others."""
     calls = [node for node in module.graph.nodes if isinstance(node.target, Part)]
     if not calls:
-        # A part that computes nothing may still give views of its arguments.
-        is_part = any(isinstance(node.target, View) for node in module.graph.nodes)
-        return _eager(module) if is_part else None
+        # The results of this part may be views of its arguments.
+        made = any(isinstance(node.target, (View, WithGaps)) for node in module.graph.nodes)
+        return _eager(module) if made else None
     (call,) = calls
     part = call.target
     positions = {node: k for k, node in enumerate(module.graph.find_nodes(op="placeholder"))}

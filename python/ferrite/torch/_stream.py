@@ -115,6 +115,7 @@ _strided = (
     torch.ops.aten.as_strided.default,
     torch.ops.aten.as_strided_copy.default,
     torch.ops.aten.as_strided_scatter.default,
+    torch.ops.aten.resize.default,
 )
 
 

@@ -118,6 +118,14 @@ class Joint(BackendTest):
 
         self.check_joint(Many(), torch.randn(3, 4, requires_grad=True))
 
+    def test_a_forward_pass_of_views_only(self):
+        for run in (lambda x: x.split(2), lambda x: (x[1:], x.t())):
+            torch._dynamo.reset()
+            own, eager = (torch.arange(20.0).reshape(5, 4).requires_grad_() for _ in range(2))
+            for function, x in ((self.compiled(run), own), (run, eager)):
+                sum(one.square().sum() for one in function(x)).backward()
+            self.compare(own.grad, eager.grad)
+
     def test_a_counter_that_the_backward_pass_reads(self):
         class Counted(nn.Module):
             def __init__(self):

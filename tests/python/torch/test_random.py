@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random numbers in compiled graphs: distributions, seeds, the same mask in both directions."""
 
+import math
+import pathlib
+import tempfile
 import unittest
 
 import ferrite.torch
@@ -8,6 +11,80 @@ import torch
 import torch.nn.functional as F
 from common import BackendTest, main
 from torch import nn
+
+
+COUNT = 20000
+
+
+class Draws(nn.Module):
+    """Distributions, each with its mean and its deviation."""
+
+    moments = {
+        "rand": (0.5, 12**-0.5),
+        "rand f16": (0.5, 12**-0.5),
+        "randn": (0, 1),
+        "uniform_": (2, 6 * 12**-0.5),
+        "normal_": (3, 2),
+        "normal": (3, 2),
+        "log_normal_": (math.exp(0.5 + 0.02), math.exp(0.5 + 0.02) * math.expm1(0.04) ** 0.5),
+        "exponential_": (0.5, 0.5),
+        "geometric_": (4, 12**0.5),
+        "bernoulli": (0.3, 0.21**0.5),
+        "bernoulli_": (0.6, 0.24**0.5),
+        "randint": (5, 2**0.5),
+        "randint_like": (3, 2),
+        "randperm": ((COUNT - 1) / 2, COUNT * 12**-0.5),
+        "multinomial": (1.25, 1.1875**0.5),
+        "dropout": (1, (1 / 0.75 - 1) ** 0.5),
+    }
+
+    def forward(self, zeros, weights):
+        return {
+            "rand": torch.rand(COUNT),
+            "rand f16": torch.rand(COUNT, dtype=torch.float16),
+            "randn": torch.randn_like(zeros),
+            "uniform_": torch.empty(COUNT).uniform_(-1, 5),
+            "normal_": torch.empty(COUNT).normal_(3, 2),
+            "normal": torch.normal(zeros + 3, zeros + 2),
+            "log_normal_": torch.empty(COUNT).log_normal_(0.5, 0.2),
+            "exponential_": torch.empty(COUNT).exponential_(2),
+            "geometric_": torch.empty(COUNT).geometric_(0.25),
+            "bernoulli": torch.bernoulli(zeros + 0.3),
+            "bernoulli_": torch.empty(COUNT).bernoulli_(0.6),
+            "randint": torch.randint(3, 8, (COUNT,)),
+            "randint_like": torch.randint_like(zeros, 7),
+            "randperm": torch.randperm(COUNT),
+            "multinomial": torch.multinomial(weights, COUNT, replacement=True),
+            "dropout": F.dropout(zeros + 1, 0.25, training=True),
+            "cauchy_": torch.empty(COUNT).cauchy_(2, 3),
+            "few": torch.multinomial(weights.expand(5000, 4), 2),
+        }
+
+
+class Archives(unittest.TestCase):
+    def test_distributions_of_an_archive(self):
+        arguments = (torch.zeros(COUNT), torch.tensor([1.0, 2.0, 0.0, 1.0]))
+        program = torch.export.export(Draws(), arguments).run_decompositions()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "draws.pt2"
+            torch.export.save(program, path)
+            model = ferrite.Session(threads=1).load(path)
+            results = [torch.from_numpy(one) for one in model.run(*(argument.numpy() for argument in arguments))]
+        found = dict(zip(Draws()(*arguments), results, strict=True))
+        for name, (mean, deviation) in Draws.moments.items():
+            with self.subTest(name):
+                x = found[name].double()
+                self.assertAlmostEqual(x.mean().item(), mean, delta=5 * deviation / COUNT**0.5)
+                self.assertAlmostEqual(x.std().item(), deviation, delta=0.05 * deviation)
+        self.assertEqual(found["randperm"].unique().numel(), COUNT)
+        self.assertEqual(found["randint"].unique().tolist(), [3, 4, 5, 6, 7])
+        self.assertEqual(found["geometric_"].min().item(), 1)
+        # The quartiles of a distribution without moments.
+        quartiles = found["cauchy_"].double().quantile(torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64))
+        torch.testing.assert_close(quartiles, torch.tensor([-1.0, 2.0, 5.0], dtype=torch.float64), atol=0.25, rtol=0)
+        few = found["few"]
+        self.assertFalse((few == 2).any() or (few[:, 0] == few[:, 1]).any())
+        self.assertAlmostEqual((few[:, 0] == 1).double().mean().item(), 0.5, delta=0.04)
 
 
 class Random(BackendTest):
