@@ -51,8 +51,8 @@ def _made_by(node: fx.Node) -> fx.Node:
 
 
 def stretches(nodes: Iterable[fx.Node], is_ordered: Callable[[fx.Node], bool]) -> list[list[fx.Node]]:
-    """Divides the nodes of a graph into stretches that run one after another. Each collective and each wait is
-    a stretch of its own; a graph without them is one stretch.
+    """Divides the nodes of a graph into stretches that run one after another. Each collective and each wait
+    is a stretch of its own; a graph without them is one stretch.
 
     - Collectives keep the order of the graph: it is the same in all processes, which would otherwise wait for
       each other.

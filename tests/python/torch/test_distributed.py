@@ -18,6 +18,7 @@ import unittest
 import unittest.mock
 import warnings
 
+import ferrite
 import ferrite.torch
 import torch
 import torch.distributed as dist
@@ -174,6 +175,12 @@ class OneProcess(BackendTest):
         graphs, reports = self.divided(function, x, weight)
         self.assertEqual(graphs[-1], ["ferrite_segment", "all_reduce", "ferrite_segment", "wait_tensor"])
         self.assertIn("PyTorch's process group", reports[0].note)
+
+    def test_a_step_does_not_ignore_hooks_that_reduce_gradients(self):
+        for parallel in (nn.parallel.DistributedDataParallel, fully_shard):
+            model = parallel(Blocks())
+            with self.assertRaisesRegex(ferrite.Error, "FE-Y01.* reduced in hooks"):
+                ferrite.torch.train_step(model, lambda model, x: model(x).sum(), torch.optim.SGD(model.parameters()))
 
 
 def compiled(model):
