@@ -72,8 +72,8 @@ class _TrainStep:
             if _reduces_gradients(module):
                 raise Error(
                     "FE-Y01",
-                    f"gradients of {type(module).__name__} are reduced in hooks, which are no part of a graph; "
-                    "compile the model with torch.compile instead",
+                    f"gradients of {type(module).__name__} are reduced in hooks, which are no part of a "
+                    "graph; compile the model with torch.compile instead",
                     "train_step",
                 )
         self._names = {one: name for name, one in self._parameters.items()}

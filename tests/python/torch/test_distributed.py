@@ -248,6 +248,7 @@ def same_training(rank, prepared):
         gradients = [one.grad.full_tensor() if hasattr(one.grad, "full_tensor") else one.grad for one in model.parameters()]
         runs.append((losses, [one.detach() for one in whole], gradients))
     close(runs[1], runs[0])
+    assert all(report.programs or report.note for report in reports), reports
     return reports
 
 
@@ -359,7 +360,7 @@ def work(rank, folder):
     torch.set_num_threads(1)
     warnings.filterwarnings("error", message="ferrite")
     warnings.filterwarnings("ignore", category=FutureWarning)  # names of collectives that newer versions of PyTorch change
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2, timeout=datetime.timedelta(seconds=30))
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2, timeout=datetime.timedelta(seconds=100))
     report = {}
     for name, function in shared.items():
         torch._dynamo.reset()
