@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ferrite import _bridge
 from ferrite._errors import Error
+from ferrite.torch._collectives import is_collective
 from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import mutated_in, mutations_of
 from ferrite.torch._options import Options, session_for
@@ -127,6 +128,8 @@ def _why_left(node: fx.Node) -> str | None:
     """Why a node runs in PyTorch by choice: it is no fallback. None: Ferrite compiles it."""
     if node.target is seeds_op:
         return "it draws from PyTorch's generator"
+    if is_collective(node):
+        return "PyTorch's process group runs it"
     value = node.args[0].meta.get("val") if node.args and isinstance(node.args[0], fx.Node) else None
     if not isinstance(value, torch.Tensor) or value.device.type != "cuda":
         return None

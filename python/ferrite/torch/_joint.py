@@ -26,6 +26,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from ferrite import _bridge
 from ferrite._errors import Error
+from ferrite.torch._collectives import is_collective
 from ferrite.torch._compile import Report, _Boxed, _Compiler, _eager, _exchange_api, listeners
 from ferrite.torch._mutation import changed_and_read_backward, keep_old_contents, mutations_of
 from ferrite.torch._options import Options
@@ -167,6 +168,8 @@ def _reason_against(module: fx.GraphModule) -> str | None:
     """The reason why only PyTorch's partitioner can divide the graph; None if there is none."""
     copies = {one.copy for one in mutations_of(module.graph).values()}
     for node in module.graph.nodes:
+        if is_collective(node):
+            return f"node '{node.name}' ({node.target}) runs in PyTorch's process group"
         value = node.meta.get("val")
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) or (
             is_tensor(node)

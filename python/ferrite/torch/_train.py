@@ -38,7 +38,7 @@ def train_step(
     change at any time. Other numbers of the optimizer, shapes of the batch, training and evaluation mode and
     `requires_grad` may change too; a program is compiled for each combination.
 
-    model: with all parameters of the optimizer.
+    model: with all parameters of the optimizer. Models within DDP and FSDP are an Error (FE-Y01).
     loss: called as loss(model, *batch); returns a tensor of one element.
     optimizer: of torch.optim, or another whose step can be traced. Its state_dict() is valid after each step.
     options: as for torch.compile(backend="ferrite").
@@ -68,6 +68,14 @@ class _TrainStep:
         self._clip_norm = clip_norm
         self._parameters = dict(model.named_parameters())
         self._modules = list(model.modules())
+        for module in self._modules:
+            if _reduces_gradients(module):
+                raise Error(
+                    "FE-Y01",
+                    f"gradients of {type(module).__name__} are reduced in hooks, which are no part of a "
+                    "graph; compile the model with torch.compile instead",
+                    "train_step",
+                )
         self._names = {one: name for name, one in self._parameters.items()}
         for group in optimizer.param_groups:
             for one in group["params"]:
@@ -249,6 +257,12 @@ def _rate_on(group: Mapping[str, Any]) -> Tensor:
     """Where the learning rate of a group is passed, beside its parameters; in f64, as a number of Python
     is."""
     return torch.zeros((), dtype=torch.float64, device=group["params"][0].device)
+
+
+def _reduces_gradients(module: torch.nn.Module) -> bool:
+    """Whether a module adds hooks that exchange gradients between processes: DDP and FSDP."""
+    packages = ("torch.nn.parallel.distributed", "torch.distributed.fsdp")
+    return any(base.__module__.startswith(packages) for base in type(module).__mro__)
 
 
 def _is_counter(value: Any) -> bool:
