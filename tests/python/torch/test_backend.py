@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """torch.compile(model, backend="ferrite"): inference of small models, options, views, threads."""
 
+import os
+import pathlib
+import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import ferrite
 import ferrite.torch
@@ -148,6 +152,23 @@ class Backend(BackendTest):
         for x in (torch.randn(2, 3), torch.randn(4, 5), torch.randn(4, 5, dtype=torch.float64), torch.arange(6).view(2, 3)):
             torch.testing.assert_close(compiled(x), x.sum(-1) * 2)
 
+    def test_gradients_and_layouts_may_change_between_calls(self):
+        conv = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU())
+        compiled = self.compiled(conv)
+        x = torch.randn(1, 2, 6, 6)
+        by_channels = x.to(memory_format=torch.channels_last)
+        trained = x.clone().requires_grad_()
+        for given in (x, by_channels, x.transpose(2, 3), trained, by_channels, x.double()):
+            conv.to(given.dtype)
+            with self.subTest(strides=given.stride(), dtype=given.dtype, gradient=given.requires_grad):
+                with torch.set_grad_enabled(given.requires_grad):
+                    actual, expected = compiled(given), conv(given)
+                torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+                self.assertEqual(actual.stride(), expected.stride())
+                if given.requires_grad:
+                    (gradient,) = torch.autograd.grad(actual.sum(), given)
+                    torch.testing.assert_close(gradient, torch.autograd.grad(expected.sum(), given)[0], rtol=1e-4, atol=1e-5)
+
     def test_threads(self):
         model = nn.Sequential(nn.Linear(16, 16), nn.Tanh()).eval()
         compiled = self.compiled(model)
@@ -175,6 +196,12 @@ class Backend(BackendTest):
             ({"fallbak": "error"}, "did you mean 'fallback'"),
             ({"fallback": "eror"}, "did you mean 'error'"),
             ({"threads": -1}, "give a number from 0 on"),
+            ({"device": 0}, "option 'device' is 0; give the name of a device"),
+            ({"manifest": ["a.toml"]}, "option 'manifest' is ['a.toml']; give the path"),
+            ({"plugins": [3]}, "option 'plugins' is [3]; give a list of paths"),
+            ({"profile": True}, "option 'profile' is True; give the name"),
+            ({"tune": True}, "option 'tune' is True; give the seconds"),
+            ({"freeze": "yes"}, "option 'freeze' is 'yes'; it may be True or False"),
         ):
             with self.subTest(options=options):
                 torch._dynamo.reset()
@@ -182,6 +209,27 @@ class Backend(BackendTest):
                     torch.compile(lambda x: x + 1, backend="ferrite", options=options)(torch.randn(2))
                 self.assertIn(text, str(caught.exception))
                 self.assertIn("FE-Y01", str(caught.exception))
+
+    def test_modes_are_refused_with_what_to_use(self):
+        x = torch.randn(2)
+        torch.testing.assert_close(torch.compile(lambda x: x + 1, backend="ferrite", mode="default")(x), x + 1)
+        for mode, cure in (("max-autotune", "options={'tune': 30}"), ("reduce-overhead", "leave it out")):
+            torch._dynamo.reset()
+            with self.assertRaises(ferrite.Error) as caught:
+                torch.compile(lambda x: x + 1, backend="ferrite", mode=mode)(x)
+            self.assertEqual(caught.exception.code, "FE-Y01")
+            self.assertIn(cure, caught.exception.text)
+
+    def test_tuned(self):
+        x = torch.randn(64, 64)
+        # The store of measurements is off with the cache of kernels.
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, FERRITE_CACHE=folder):
+            self.check(lambda x: torch.softmax(x, -1), x, tune=10)  # ends when all candidates are measured
+            self.assertTrue(list(pathlib.Path(folder).rglob("decisions/*")))
+        with self.assertRaises(ferrite.Error) as caught:
+            self.compiled(lambda x: x + 1, tune="slowly")(x)
+        self.assertEqual(caught.exception.code, "FE-M03")
+        self.assertIn("'tune' is 'slowly'", caught.exception.text)
 
     def test_the_interpreter_as_device(self):
         self.check(lambda x: torch.softmax(x, -1), torch.randn(3, 5), device="interpreter")
