@@ -36,7 +36,9 @@ def compile_frozen(
         for position, node in enumerate(module.graph.find_nodes(op="placeholder"))
         if node not in changed and _is_weight(node, weights) and not _is_only_gathered(node)
     ]
-    return _Frozen(module, options, positions) if positions else compile_graph(module, options, "inference")
+    if not positions:
+        return compile_graph(module, options, "inference")
+    return _Frozen(module, options, positions)
 
 
 def _is_weight(node: fx.Node, weights: Set[int]) -> bool:
@@ -52,9 +54,11 @@ def _is_only_gathered(node: fx.Node) -> bool:
 
 
 class _Frozen:
-    """A graph whose arguments at some positions are constants. Dynamo may run the graph for several modules of
-    one class, so that it is compiled once for each set of weights that a call brings: until then, the weights
-    are not known. Any thread may call it."""
+    """A graph whose arguments at some positions are constants. Any thread may call it.
+
+    Dynamo may run the graph for several modules of one class, so that it is compiled once for each set of
+    weights that a call brings.
+    """
 
     def __init__(self, module: fx.GraphModule, options: Options, positions: Sequence[int]) -> None:
         self._module = module
