@@ -13,4 +13,4 @@ options = {"plugins": ["docs/examples/pytorch/log_sigmoid/acme.log_sigmoid.plugi
 x = torch.tensor([1.0, -200.0])
 print("eager:", score(x).tolist())
 print("with the rule:", torch.compile(score, backend="ferrite", options=options)(x).tolist())
-ferrite.torch.explain(score, x).save("/tmp/ferrite-docs-pytorch")
+ferrite.torch.explain(score, x).save("/tmp/ferrite-docs-log-sigmoid")
