@@ -104,6 +104,13 @@ def train(engine: str, data: Data, arguments: argparse.Namespace) -> tuple[dict,
     return {"losses": losses, "test_loss": test, "first_s": seconds[0], "median_ms": median}, model
 
 
+def compared(runs: dict[str, dict]) -> str:
+    """The time of a step of each engine, as a multiple of the first one's, too."""
+    first = next(iter(runs.values()))["median_ms"]
+    times = (f"{engine} {run['median_ms']:.1f} ms ({run['median_ms'] / first:.2f})" for engine, run in runs.items())
+    return "a step takes " + ", ".join(times)
+
+
 @torch.no_grad()
 def sample(model: torch.nn.Module, data: Data, length: int, seed: int) -> str:
     """Text of the model, after a line's end."""
@@ -183,6 +190,8 @@ def main() -> int:
     runs = {}
     for engine in arguments.engine:
         runs[engine], model = train(engine, data, arguments)
+    if len(runs) > 1:
+        print(compared(runs))
     if arguments.sample > 0:
         print(sample(model, data, arguments.sample, arguments.seed))
     if arguments.output:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The package ferrite without PyTorch: sessions, models, errors, numpy arrays."""
 
+import ast
 import gc
 import json
 import pathlib
@@ -39,6 +40,41 @@ class BridgeTest(unittest.TestCase):
 
     def model(self, text=ADD, name="model.fe"):
         return self.session.load(name, text.encode())
+
+    def test_the_types_of_the_extension_name_all_that_it_has(self):
+        bridge = ferrite._bridge
+        stub = ast.parse((pathlib.Path(bridge.__file__).parent / "_bridge.pyi").read_text())
+
+        def names(nodes):
+            for node in nodes:
+                if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                    yield node.name
+                elif isinstance(node, ast.AnnAssign):
+                    yield node.target.id
+
+        def public(thing):
+            return {name for name in vars(thing) if not name.startswith("_")}
+
+        told = {name for name in names(stub.body) if not name.startswith("_")}
+        self.assertEqual(told, public(bridge))
+        for node in stub.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                with self.subTest(node.name):
+                    told = {name for name in names(node.body) if not name.startswith("_")}
+                    self.assertEqual(told, public(getattr(bridge, node.name)))
+
+    def test_tune_is_for_the_default_pipeline(self):
+        ferrite.Session(tune=0.5, threads=1)
+        for given, text in (
+            ({"tune": "fast"}, "'tune' is 'fast'"),
+            ({"tune": 0}, "'tune' is '0'"),
+            ({"tune": 3, "manifest": "a.toml"}, 'write tune = "3" in its [pipeline]'),
+            ({"tune": "off", "safe_mode": True}, "'safe_mode'"),
+        ):
+            with self.subTest(given), self.assertRaises(ferrite.Error) as caught:
+                ferrite.Session(**given)
+            self.assertEqual((caught.exception.code, caught.exception.where), ("FE-M03", "Session(tune=...)"))
+            self.assertIn(text, caught.exception.text)
 
     def test_runs_numpy_arrays_by_position_and_by_name(self):
         model = self.model()

@@ -14,8 +14,9 @@ from torch._dynamo.exc import ShortenTraceback
 
 from ferrite._errors import Error
 from ferrite.torch._compile import compile_graph
+from ferrite.torch._freeze import compile_frozen, weights_of
 from ferrite.torch._joint import compiled_part, partitioner
-from ferrite.torch._options import Options
+from ferrite.torch._options import Options, check_mode
 from ferrite.torch._pre_grad import with_pre_grad_passes
 
 aten = torch.ops.aten
@@ -77,15 +78,22 @@ def backend(
     def compiler(kind: str) -> Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]:
         return lambda graph, _: compiled_part(graph) or compile_graph(graph, chosen, kind)
 
+    def inference_compiler(graph: fx.GraphModule, _: list[Any]) -> Callable[..., Any]:
+        if chosen.freeze:
+            return compile_frozen(graph, chosen, weights)
+        return compile_graph(graph, chosen, "inference")
+
     try:
+        check_mode(mode)
         chosen = Options.of(options)
+        weights = weights_of(module) if chosen.freeze else frozenset()
         module = with_pre_grad_passes(module, example_inputs, chosen)
         # Saved tensors are never overwritten, so a backward pass may run twice.
         with torch._functorch.config.patch(donated_buffer=False):
             return aot_autograd(
                 fw_compiler=compiler("forward"),
                 bw_compiler=compiler("backward"),
-                inference_compiler=compiler("inference"),
+                inference_compiler=inference_compiler,
                 decompositions=decompositions(),
                 partition_fn=partitioner(chosen),
                 # Of all graphs: programs write inputs that the model changes in place.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import operator
+import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
@@ -22,7 +23,15 @@ from ferrite.torch._mutation import mutated_in, mutations_of
 from ferrite.torch._options import Options, session_for
 from ferrite.torch._partition import Part, outputs_of, partition
 from ferrite.torch._random import replace_random, seeds_op
-from ferrite.torch._stream import Segment, Sizes, is_symbolic, is_tensor, why_not, write_segment
+from ferrite.torch._stream import (
+    Segment,
+    Sizes,
+    is_symbolic,
+    is_tensor,
+    place_of,
+    why_not,
+    write_segment,
+)
 from ferrite.torch._views import divide
 
 _exchange_api = torch.Tensor.__dlpack_c_exchange_api__
@@ -47,11 +56,20 @@ Listener = Callable[[Report], None]
 listeners: list[Listener] = []
 
 
+_no_constants: Mapping[fx.Node, torch.Tensor] = types.MappingProxyType({})
+
+
 def compile_graph(
-    module: fx.GraphModule, options: Options, kind: str
+    module: fx.GraphModule,
+    options: Options,
+    kind: str,
+    frozen: Mapping[fx.Node, torch.Tensor] = _no_constants,
 ) -> Callable[[list[Any]], Sequence[Any]]:
     """A function of the graph's arguments in one list, which it empties. Graphs with symbolic sizes are
-    compiled once for each combination of sizes that a call brings."""
+    compiled once for each combination of sizes that a call brings.
+
+    frozen: arguments that are constants of the programs, which do not read them.
+    """
     if kind in ("inference", "step") and not options.fallback_random:
         replace_random(module)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -59,20 +77,26 @@ def compile_graph(
         is_tensor(node) and any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape)
         for node in placeholders
     ):
-        return _SizedGraph(module, placeholders, options, kind)
-    return _compile_sized(module, Sizes({}), options, kind)
+        return _SizedGraph(module, placeholders, options, kind, frozen)
+    return _compile_sized(module, Sizes({}), options, kind, frozen)
 
 
 class _SizedGraph:
     """A graph with symbolic sizes. Any thread may call it."""
 
     def __init__(
-        self, module: fx.GraphModule, placeholders: list[fx.Node], options: Options, kind: str
+        self,
+        module: fx.GraphModule,
+        placeholders: list[fx.Node],
+        options: Options,
+        kind: str,
+        frozen: Mapping[fx.Node, torch.Tensor],
     ) -> None:
         self._module = module
         self._placeholders = placeholders
         self._options = options
         self._kind = kind
+        self._frozen = frozen
         self._programs: dict[tuple[Any, ...], Callable[[list[Any]], Sequence[Any]]] = {}
         self._lock = lock_that_survives_forks()
         self._boxed_call = True
@@ -87,17 +111,23 @@ class _SizedGraph:
                 program = self._programs.get(key)
                 if program is None:
                     sizes = Sizes.bound(self._placeholders, arguments)
-                    program = _compile_sized(self._module, sizes, self._options, self._kind)
+                    program = _compile_sized(
+                        self._module, sizes, self._options, self._kind, self._frozen
+                    )
                     self._programs[key] = program
         return program(arguments)
 
 
 def _compile_sized(
-    module: fx.GraphModule, sizes: Sizes, options: Options, kind: str
+    module: fx.GraphModule,
+    sizes: Sizes,
+    options: Options,
+    kind: str,
+    frozen: Mapping[fx.Node, torch.Tensor],
 ) -> Callable[[list[Any]], Sequence[Any]]:
     graph = module.graph
     report = Report(kind, sum(node.op == "call_function" for node in graph.nodes))
-    compiler = _Compiler(module, sizes, options, report)
+    compiler = _Compiler(module, sizes, options, report, frozen)
     run = compiler.run()
     for listener in listeners:
         listener(report)
@@ -153,8 +183,16 @@ def _keeps_log_sum(attention: fx.Node) -> bool:
 
 
 class _Compiler:
-    def __init__(self, module: fx.GraphModule, sizes: Sizes, options: Options, report: Report) -> None:
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        sizes: Sizes,
+        options: Options,
+        report: Report,
+        frozen: Mapping[fx.Node, torch.Tensor] = _no_constants,
+    ) -> None:
         self.module = module
+        self.frozen = frozen
         self.sizes = sizes
         self.options = options
         self.report = report
@@ -226,13 +264,13 @@ class _Compiler:
         if len(counts) > 12:
             text += f" and {len(counts) - 12} more"
         if self.options.fallback == "error":
-            first = next(iter(self.unsupported))
+            first, reason = next(iter(self.unsupported.items()))
             raise Error(
                 "FE-Y02",
-                f"Ferrite cannot compile {text}; the first: {self.unsupported[first]}. "
+                f"Ferrite cannot compile {text}; the first, node '{first.name}': {reason}. "
                 "Use fallback='warn' to run these nodes in PyTorch, or add an import handler "
                 "(docs/pytorch.md)",
-                first.name,
+                place_of(first) or first.name,
                 1,
             )
         if self.options.fallback == "warn":
@@ -288,7 +326,7 @@ class _Compiler:
         made = divide(inside, [node for node in nodes if node in inside], self.sizes, mutated.keys())
         if not made.computed and not mutated:
             return _eager(self.module)  # views of arguments
-        segment = write_segment(self.computing, made.computed, self.sizes, mutated)
+        segment = write_segment(self.computing, made.computed, self.sizes, mutated, frozen=self.frozen)
         model = self._compiled(segment)
         computed = dict(zip(segment.outputs, segment.output_types, strict=True))
         bases = dict.fromkeys(view.base for view in made.views.values())
@@ -404,7 +442,7 @@ class _Compiler:
         mutated: Mapping[fx.Node, fx.Node],
     ) -> bool:
         """Whether the part could be compiled; if not, its nodes run in PyTorch."""
-        segment = write_segment(part.nodes, outputs, self.sizes, mutated)
+        segment = write_segment(part.nodes, outputs, self.sizes, mutated, frozen=self.frozen)
         try:
             model = self._compiled(segment)
         except Error as error:

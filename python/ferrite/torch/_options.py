@@ -18,6 +18,19 @@ from ferrite._session import Session
 from ferrite.torch._fork import lock_that_survives_forks
 
 _fallbacks = ("warn", "error", "silent")
+# Options that may be None: their types, and what the message about another type says.
+_kinds: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("manifest", (str, os.PathLike), "the path of a TOML file"),
+    ("plugins", (str, os.PathLike, list, tuple), "a list of paths"),
+    ("device", (str,), "the name of a device of Ferrite, as 'cpu', 'cuda' or 'interpreter'"),
+    ("profile", (str,), "the name of a profile in the manifest"),
+    ("tune", (int, float, str), "the seconds to measure, 'cached' or 'off'"),
+)
+_modes = {
+    "reduce-overhead": "leave it out: a call of Ferrite's programs starts all of their kernels",
+    "max-autotune": "use options={'tune': 30} to measure kernels for 30 seconds",
+    "max-autotune-no-cudagraphs": "use options={'tune': 30} to measure kernels for 30 seconds",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +46,12 @@ class Options:
         are pure functions of seeds that PyTorch's generator gives, and fuse like other operations.
     threads: workers of programs on the CPU; 0: as many as torch.get_num_threads().
     profile: the manifest's profile.
+    tune: kernels without measurements are measured while a program is compiled, for so many seconds at most;
+        "cached" chooses by earlier measurements only, "off" by costs. None: as in the manifest, else
+        "cached".
+    freeze: the weights of a graph that computes no gradients are constants of its program, which computes
+        with them, and stores them as its kernels read them, when it is compiled. Later changes of the weights
+        have no effect.
     activation_memory_budget: how much the forward pass keeps for the backward pass, from 0, as little as
         possible, to 1, all that is expensive to compute again. A smaller budget never keeps more bytes.
     """
@@ -44,6 +63,8 @@ class Options:
     fallback_random: bool = False
     threads: int = 0
     profile: str | None = None
+    tune: float | str | None = None
+    freeze: bool = False
     activation_memory_budget: float = 1.0
 
     @staticmethod
@@ -58,9 +79,15 @@ class Options:
             cure = f"did you mean '{close[0]}'?" if close else f"the options are {', '.join(names)}"
             raise Error("FE-Y01", f"the backend has no option '{name}'; {cure}", "torch.compile(options=...)")
         options = Options(**values)
+        for name, kinds, cure in _kinds:
+            value = values.get(name)
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise _wrong(f"option '{name}' is {value!r}; give {cure}")
         plugins = options.plugins
         if isinstance(plugins, (str, os.PathLike)):
             plugins = (plugins,)
+        if any(not isinstance(plugin, (str, os.PathLike)) for plugin in plugins):
+            raise _wrong(f"option 'plugins' is {plugins!r}; give a list of paths")
         options = dataclasses.replace(
             options,
             plugins=tuple(os.fspath(plugin) for plugin in plugins),
@@ -70,8 +97,9 @@ class Options:
             close = difflib.get_close_matches(str(options.fallback), _fallbacks, n=1)
             hint = f"did you mean '{close[0]}'?" if close else "it may be 'warn', 'error' or 'silent'"
             raise _wrong(f"option 'fallback' is '{options.fallback}'; {hint}")
-        if not isinstance(options.fallback_random, bool):
-            raise _wrong(f"option 'fallback_random' is {options.fallback_random!r}; it may be True or False")
+        for name in ("fallback_random", "freeze"):
+            if not isinstance(getattr(options, name), bool):
+                raise _wrong(f"option '{name}' is {getattr(options, name)!r}; it may be True or False")
         if isinstance(options.threads, bool) or not isinstance(options.threads, int) or options.threads < 0:
             raise _wrong(f"option 'threads' is {options.threads!r}; give a number from 0 on")
         budget = options.activation_memory_budget
@@ -82,6 +110,13 @@ class Options:
 
 def _wrong(text: str) -> Error:
     return Error("FE-Y01", text, "torch.compile(options=...)")
+
+
+def check_mode(mode: str | None) -> None:
+    """Raises Error with a suggestion for a mode of torch.compile: modes are sets of Inductor's options."""
+    if mode not in (None, "default"):
+        cure = _modes.get(mode, "leave it out; Ferrite's options are given by options={...}")
+        raise Error("FE-Y01", f"the backend has no mode '{mode}'; {cure}", "torch.compile(mode=...)")
 
 
 
@@ -96,11 +131,16 @@ def session_for(options: Options, device_type: str) -> Session:
     plugins = options.plugins
     if device not in ("cpu", "interpreter") and options.manifest is None:
         plugins = (*plugins, *_plugins_of(device))
-    key = (options.manifest, plugins, device, threads, options.profile)
+    key = (options.manifest, plugins, device, threads, options.profile, options.tune)
     with _lock:
         if key not in _sessions:
             _sessions[key] = Session(
-                options.manifest, plugins=plugins, device=device, threads=threads, profile=options.profile
+                options.manifest,
+                plugins=plugins,
+                device=device,
+                threads=threads,
+                profile=options.profile,
+                tune=options.tune,
             )
         return _sessions[key]
 

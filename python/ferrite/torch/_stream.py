@@ -6,10 +6,13 @@ plugins/torch/format/node_stream.h has the format.
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import json
 import math
 import operator
+import os
+import pathlib
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -165,19 +168,25 @@ def why_not(node: fx.Node) -> str | None:
     return None
 
 
+# The folders of packages whose lines are not the user's.
+_not_users = tuple(
+    f"{folder}{os.sep}" for folder in (pathlib.Path(torch.__file__).parent, pathlib.Path(__file__).parents[1])
+)
+
+
 def place_of(node: fx.Node) -> str:
-    """The line of the model that made the node: "model.py:12"; "" if FX does not know it."""
-    trace = node.meta.get("stack_trace")
-    if not trace:
-        return ""
-    place = ""
-    for line in trace.splitlines():
+    """The line of the model that made the node: "model.py:12"; "" if FX does not know it. A layer of torch.nn
+    has the line that calls it."""
+    innermost = users = ""
+    for line in (node.meta.get("stack_trace") or "").splitlines():
         line = line.strip()
         if line.startswith('File "'):
             file, _, rest = line[6:].partition('"')
             number = rest.partition("line ")[2].partition(",")[0]
-            place = f"{file}:{number}"
-    return place
+            innermost = f"{file}:{number}"
+            if not file.startswith(_not_users):
+                users = innermost
+    return users or innermost
 
 
 @dataclasses.dataclass
@@ -252,6 +261,17 @@ class _Writer:
             self.numbers[node] = self.number()
         self.nodes.append([str(node.target), node.name, place_of(node), args, kwargs, results])
 
+    def literal(self, node: fx.Node, tensor: torch.Tensor) -> None:
+        """A constant with the contents of the tensor."""
+        order = memory_order(list(tensor.shape), list(tensor.stride()))
+        stored = (tensor if order is None else tensor.permute(order)).detach().cpu().contiguous()
+        type_ = self.type_of(stored)
+        content = ctypes.string_at(stored.data_ptr(), stored.nbytes).hex()
+        self.nodes.append(["ferrite:literal", node.name, "", [content], {}, [type_]])
+        self.numbers[node] = self.number()
+        if stored_order(order) is not None:
+            self.numbers[node] = self.permuted(self.numbers[node], _inverse(order), type_, node.name)
+
     def permuted(self, number: int, order: list[int], type_: list[Any], name: str) -> int:
         dims = [type_[1][k] for k in order]
         self.nodes.append(["aten.permute.default", name, "", [{"v": number}, order], {}, [[type_[0], dims]]])
@@ -278,6 +298,7 @@ def write_segment(
     sizes: Sizes,
     mutated: Mapping[fx.Node, fx.Node] = types.MappingProxyType({}),
     in_memory_order: bool = True,
+    frozen: Mapping[fx.Node, torch.Tensor] = types.MappingProxyType({}),
 ) -> Segment:
     """The stream of these nodes, in order. Values of other nodes that they use become inputs; `outputs` are
     among them.
@@ -285,6 +306,7 @@ def write_segment(
     mutated: inputs whose memory holds the value of another node after the run, with that node.
     in_memory_order: ports have the order of dims that their tensors have in memory, so that the program may
         run.
+    frozen: nodes whose tensors are constants of the program. Inputs are none of them.
     """
     writer = _Writer(sizes)
     inside = set(nodes)
@@ -299,6 +321,8 @@ def write_segment(
     ports: list[list[Any]] = []
     input_types: list[tuple[Any, ...]] = []
     for node in taken:
+        if node in frozen:
+            continue
         tensor = node.meta["val"]
         type_ = writer.type_of(tensor)
         order = None
@@ -310,6 +334,9 @@ def write_segment(
         ports.append([node.name, *type_])
         writer.numbers[node] = writer.number()
         input_types.append((*dlpack_types[tensor.dtype], *_device(tensor), type_[1]))
+    for node in taken:
+        if node in frozen:
+            writer.literal(node, frozen[node])
     for (node, order), port in zip(inputs, ports, strict=True):
         if order is not None:
             known = writer.numbers[node]

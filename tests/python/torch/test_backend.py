@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""torch.compile(model, backend="ferrite"): inference of small models, options, views, threads."""
+"""torch.compile(model, backend="ferrite"): inference of small models, options, views, weights, threads."""
 
+import copy
+import json
+import os
+import pathlib
+import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import ferrite
 import ferrite.torch
@@ -10,6 +16,14 @@ import torch
 import torch.nn.functional as F
 from common import BackendTest, main
 from torch import nn
+
+MEGABYTE = 2**20
+
+
+def resident():
+    """Bytes of this process that are in memory."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 
 
 class Backend(BackendTest):
@@ -148,6 +162,23 @@ class Backend(BackendTest):
         for x in (torch.randn(2, 3), torch.randn(4, 5), torch.randn(4, 5, dtype=torch.float64), torch.arange(6).view(2, 3)):
             torch.testing.assert_close(compiled(x), x.sum(-1) * 2)
 
+    def test_gradients_and_layouts_may_change_between_calls(self):
+        conv = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU())
+        compiled = self.compiled(conv)
+        x = torch.randn(1, 2, 6, 6)
+        by_channels = x.to(memory_format=torch.channels_last)
+        trained = x.clone().requires_grad_()
+        for given in (x, by_channels, x.transpose(2, 3), trained, by_channels, x.double()):
+            conv.to(given.dtype)
+            with self.subTest(strides=given.stride(), dtype=given.dtype, gradient=given.requires_grad):
+                with torch.set_grad_enabled(given.requires_grad):
+                    actual, expected = compiled(given), conv(given)
+                torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+                self.assertEqual(actual.stride(), expected.stride())
+                if given.requires_grad:
+                    (gradient,) = torch.autograd.grad(actual.sum(), given)
+                    torch.testing.assert_close(gradient, torch.autograd.grad(expected.sum(), given)[0], rtol=1e-4, atol=1e-5)
+
     def test_threads(self):
         model = nn.Sequential(nn.Linear(16, 16), nn.Tanh()).eval()
         compiled = self.compiled(model)
@@ -175,6 +206,12 @@ class Backend(BackendTest):
             ({"fallbak": "error"}, "did you mean 'fallback'"),
             ({"fallback": "eror"}, "did you mean 'error'"),
             ({"threads": -1}, "give a number from 0 on"),
+            ({"device": 0}, "option 'device' is 0; give the name of a device"),
+            ({"manifest": ["a.toml"]}, "option 'manifest' is ['a.toml']; give the path"),
+            ({"plugins": [3]}, "option 'plugins' is [3]; give a list of paths"),
+            ({"profile": True}, "option 'profile' is True; give the name"),
+            ({"tune": True}, "option 'tune' is True; give the seconds"),
+            ({"freeze": "yes"}, "option 'freeze' is 'yes'; it may be True or False"),
         ):
             with self.subTest(options=options):
                 torch._dynamo.reset()
@@ -183,8 +220,122 @@ class Backend(BackendTest):
                 self.assertIn(text, str(caught.exception))
                 self.assertIn("FE-Y01", str(caught.exception))
 
+    def test_modes_are_refused_with_what_to_use(self):
+        x = torch.randn(2)
+        torch.testing.assert_close(torch.compile(lambda x: x + 1, backend="ferrite", mode="default")(x), x + 1)
+        for mode, cure in (("max-autotune", "options={'tune': 30}"), ("reduce-overhead", "leave it out")):
+            torch._dynamo.reset()
+            with self.assertRaises(ferrite.Error) as caught:
+                torch.compile(lambda x: x + 1, backend="ferrite", mode=mode)(x)
+            self.assertEqual(caught.exception.code, "FE-Y01")
+            self.assertIn(cure, caught.exception.text)
+
+    def test_tuned(self):
+        x = torch.randn(64, 64)
+        # The store of measurements is off with the cache of kernels.
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, FERRITE_CACHE=folder):
+            self.check(lambda x: torch.softmax(x, -1), x, tune=10)  # ends when all candidates are measured
+            self.assertTrue(list(pathlib.Path(folder).rglob("decisions/*")))
+        with self.assertRaises(ferrite.Error) as caught:
+            self.compiled(lambda x: x + 1, tune="slowly")(x)
+        self.assertEqual(caught.exception.code, "FE-M03")
+        self.assertIn("'tune' is 'slowly'", caught.exception.text)
+
     def test_the_interpreter_as_device(self):
         self.check(lambda x: torch.softmax(x, -1), torch.randn(3, 5), device="interpreter")
+
+
+class Weights(BackendTest):
+    """Constants of programs with the option freeze, PyTorch's memory without it."""
+
+    def inputs(self, model, *args, **options):
+        """The names of the inputs of the model's only program."""
+        found = ferrite.torch.explain(model, *args, options=options)
+        ((stream,),) = found.streams
+        return [name for name, *_ in json.loads(stream)["inputs"]]
+
+    def test_weights_and_buffers_are_constants(self):
+        model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 5)).eval()
+        model[1].running_mean.uniform_()
+        model[1].running_var.uniform_(1, 2)
+        for form in (torch.contiguous_format, torch.channels_last):
+            model = model.to(memory_format=form)
+            x = torch.randn(2, 3, 8, 8).to(memory_format=form)
+            with torch.no_grad(), self.subTest(form=form):
+                self.check(model, x, freeze=True)
+                self.assertEqual(len(self.inputs(model, x, freeze=True)), 1)
+                self.assertEqual(len(self.inputs(model, x)), 9)
+
+    def test_changed_weights_have_no_effect(self):
+        model = nn.Linear(6, 6).eval()
+        compiled = self.compiled(model, freeze=True)
+        x = torch.randn(3, 6)
+        with torch.no_grad():
+            expected = model(x)
+            compiled(x)
+            model.weight.add_(1)
+            torch.testing.assert_close(compiled(x), expected)
+            # A new tensor is another weight.
+            model.weight = nn.Parameter(torch.ones(6, 6))
+            torch.testing.assert_close(compiled(x), model(x))
+
+    def test_modules_of_one_class_keep_their_own_weights(self):
+        model = nn.Sequential(*(nn.Sequential(nn.Linear(5, 5), nn.Tanh()) for _ in range(3))).eval()
+        expected = copy.deepcopy(model)
+        for layer in model:
+            layer.compile(backend="ferrite", options={"freeze": True, "fallback": "error"})
+        x = torch.randn(2, 5)
+        with torch.no_grad():
+            for _ in range(2):
+                torch.testing.assert_close(model(x), expected(x))
+
+    def test_sizes_may_change(self):
+        model = nn.Sequential(nn.Linear(4, 4), nn.GELU()).eval()
+        compiled = torch.compile(model, backend="ferrite", dynamic=True, options={"freeze": True, "fallback": "error"})
+        with torch.no_grad():
+            for rows in (2, 3, 5):
+                x = torch.randn(rows, 4)
+                torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+
+    def test_buffers_that_change_and_tables_stay_inputs(self):
+        class Counting(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = nn.Embedding(9, 4)
+                self.register_buffer("count", torch.zeros(()))
+                self.register_buffer("mask", torch.tensor([True, False, True, True]))
+
+            def forward(self, k):
+                self.count.add_(1)
+                return self.table(k) * self.mask + self.count
+
+        model = Counting().eval()
+        compiled = self.compiled(model, freeze=True)
+        k = torch.tensor([1, 8])
+        with torch.no_grad():
+            for count in (1, 2):
+                torch.testing.assert_close(compiled(k), model.table(k) * model.mask + count)
+
+    def test_training_is_not_frozen(self):
+        self.check_training(nn.Sequential(nn.Linear(4, 4), nn.Tanh()), torch.randn(3, 4), freeze=True)
+
+    def test_without_it_no_weight_is_copied(self):
+        model = nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(12))).eval()
+        size = sum(one.nbytes for one in model.parameters())
+        self.assertGreater(size, 190 * MEGABYTE)
+        x = torch.randn(1, 2048)
+        small = nn.Linear(8, 8).eval()
+        with torch.no_grad():
+            self.compiled(small)(torch.randn(1, 8))  # what the compiler itself needs is in memory before
+            expected = model(x)
+            places = [one.data_ptr() for one in model.parameters()]
+            before = resident()
+            compiled = self.compiled(model)
+            for _ in range(3):
+                actual = compiled(x)
+            self.assertLess(resident() - before, size / 10)
+        self.assertEqual([one.data_ptr() for one in model.parameters()], places)
+        torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-4)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Nodes that Ferrite cannot compile run in PyTorch, and nothing else does."""
 
+import json
+import pathlib
 import warnings
 
 import ferrite
@@ -9,6 +11,7 @@ import torch
 from common import BackendTest, main
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.two_tensor import TwoTensor
 
 
 @torch.library.custom_op("ferrite_test::halve", mutates_args=())
@@ -60,6 +63,91 @@ class Fallback(BackendTest):
         self.assertIn("ferrite_test.halve.default", text)
         self.assertIn("test_fallback.py", text)
         self.assertIn("fallback='warn'", text)
+
+    def refused(self, function, *args):
+        with self.assertRaises(ferrite.Error) as caught:
+            self.compiled(function)(*args)
+        self.assertEqual(caught.exception.code, "FE-Y02")
+        return caught.exception
+
+    def line_of(self, text):
+        """The place of the only line of this file that ends with a text."""
+        lines = pathlib.Path(__file__).read_text().splitlines()
+        (number,) = (k for k, line in enumerate(lines, 1) if line.endswith("# " + text))
+        return f"{__file__}:{number}"
+
+    def test_errors_name_the_line_of_what_cannot_be_written(self):
+        def spectrum(x):
+            y = x + 1
+            return torch.fft.fft(y).real  # complex
+
+        def positive(x):
+            return x[x > 0] * 2  # masked
+
+        error = self.refused(spectrum, torch.randn(8))
+        self.assertIn("complex64", error.text)
+        self.assertEqual(error.where, self.line_of("complex"))
+        with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+            error = self.refused(positive, torch.randn(8))
+        self.assertIn("depends on the values", error.text)
+        self.assertEqual(error.where, self.line_of("masked"))
+
+    def test_the_place_of_a_layer_is_the_line_that_calls_it(self):
+        class Halved(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Softmax(-1))
+
+            def forward(self, x):
+                y = self.layers(x)  # layers
+                return y.to(torch.complex64).real  # no layer
+
+        found = ferrite.torch.explain(Halved().eval(), torch.randn(2, 4))
+        nodes = [node for graph in found.streams for stream in graph for node in json.loads(stream)["nodes"]]
+        places = {place for target, _, place, *_ in nodes if target in ("aten.addmm.default", "aten._softmax.default")}
+        self.assertEqual(places, {self.line_of("layers")})
+        self.assertEqual(self.refused(Halved().eval(), torch.randn(2, 4)).where, self.line_of("no layer"))
+
+    def test_what_is_left_to_pytorch_is_no_error_and_is_listed(self):
+        def dropped(x):
+            return torch.nn.functional.dropout(x, 0.5) + 1
+
+        self.compiled(dropped, fallback_random=False)(torch.ones(6))
+        found = ferrite.torch.explain(dropped, torch.ones(6))
+        ((_, target, reason),) = found.graphs[0]["left"]
+        self.assertEqual(found.graphs[0]["unsupported"], [])
+        self.assertIn(f"in PyTorch: {target}: {reason}", str(found))
+        self.assertIn("generator", reason)
+
+    def test_sparse_tensors(self):
+        def given(sparse, x):
+            return (torch.sparse.mm(sparse, x) + 1).relu()
+
+        def made(x, y):
+            return torch.sparse.mm((x * 2).to_sparse(), y) + 1
+
+        x, y = torch.randn(4, 5).relu(), torch.randn(5, 2)
+        expected = given(x.to_sparse(), y)
+        self.compare(self.compiled(given, fallback="silent")(x.to_sparse(), y), expected)
+        self.compare(self.compiled(made, fallback="silent")(x, y), made(x, y))
+
+    def test_subclasses_of_tensors(self):
+        class Named(torch.Tensor):
+            pass
+
+        def f(x):
+            return torch.softmax(x * 2 + 1, -1)
+
+        one, other = torch.randn(3, 4), torch.randn(3, 4)
+        both = self.compiled(f)(TwoTensor(one, other))
+        self.assertIsInstance(both, TwoTensor)
+        self.compare([both.a, both.b], [f(one), f(other)])
+        trained = TwoTensor(one.clone(), other.clone()).requires_grad_()
+        self.compiled(lambda x: (x * x).sum())(trained).backward()
+        self.compare([trained.grad.a, trained.grad.b], [one * 2, other * 2])
+        named = self.compiled(f)(one.as_subclass(Named))
+        self.assertIsInstance(named, Named)
+        self.compare(named.as_subclass(torch.Tensor), f(one))
 
     def test_explain_tells_the_reason(self):
         found = ferrite.torch.explain(model, torch.randn(3))
