@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +14,9 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback
 
 from ferrite._errors import Error
-from ferrite.torch._compile import compile_graph
+from ferrite.torch._boxed import Boxed
+from ferrite.torch._cache import is_used, keeping, kept
+from ferrite.torch._compile import compile_graph, device_type_of
 from ferrite.torch._joint import compiled_part, partitioner
 from ferrite.torch._options import Options
 from ferrite.torch._pre_grad import with_pre_grad_passes
@@ -74,20 +77,31 @@ def backend(
 ) -> Callable[..., Any]:
     """Compiles a graph of torch.compile. `options`: see `Options`. Raises Error."""
 
-    def compiler(kind: str) -> Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]:
-        return lambda graph, _: compiled_part(graph) or compile_graph(graph, chosen, kind)
+    def compiler(kind: str) -> Any:
+        def compile_(graph: fx.GraphModule, _: list[Any]) -> Boxed:
+            return compiled_part(graph) or compile_graph(graph, chosen, kind, keep)
+
+        return keeping(compile_) if keep else compile_
 
     try:
         chosen = Options.of(options)
-        module = with_pre_grad_passes(module, example_inputs, chosen)
-        # Saved tensors are never overwritten, so a backward pass may run twice.
-        with torch._functorch.config.patch(donated_buffer=False):
+        given = module
+        module = with_pre_grad_passes(given, example_inputs, chosen)
+        tensors = [one for one in (*example_inputs, *module.parameters()) if isinstance(one, torch.Tensor)]
+        device = device_type_of(tensors)
+        # Regions that passes of pre_grad have changed are named by numbers of this process.
+        keep = module is given and is_used(chosen, device)
+        with contextlib.ExitStack() as settings:
+            # Saved tensors are never overwritten, so a backward pass may run twice.
+            settings.enter_context(torch._functorch.config.patch(donated_buffer=False))
+            if keep:
+                settings.enter_context(kept(chosen, device))
             return aot_autograd(
                 fw_compiler=compiler("forward"),
                 bw_compiler=compiler("backward"),
                 inference_compiler=compiler("inference"),
                 decompositions=decompositions(),
-                partition_fn=partitioner(chosen),
+                partition_fn=partitioner(chosen, keep),
                 # Of all graphs: programs write inputs that the model changes in place.
                 keep_inference_input_mutations=True,
             )(module, example_inputs)
