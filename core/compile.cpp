@@ -363,7 +363,9 @@ Result<void> Steps::build() {
                      does(Feature::record),
                      &decisions_,
                      memory(),
-                     options_.red_zones};
+                     options_.red_zones,
+                     {},
+                     options_.keep_code};
   // The memory of an input that the model changes is a result.
   for (const auto& input : made_.graph.inputs())
     request.options.donated.push_back(input.donated && !input.mutated_by);

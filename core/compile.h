@@ -37,8 +37,9 @@ struct CompileOptions {
   /// The device was requested explicitly; else a package runs on any of its targets that is available.
   bool device_chosen = false;
   std::vector<runtime::Target>
-      targets;       ///< cross-compilation: the targets to use instead of the devices of these kinds
-  bool load = true;  ///< load the kernels; if false the program cannot run here and goes into a package
+      targets;             ///< cross-compilation: the targets to use instead of the devices of these kinds
+  bool load = true;        ///< load the kernels; if false the program cannot run here and goes into a package
+  bool keep_code = false;  ///< a loaded program keeps its code too, so that it can go into a package
   bool ports_on_device = false;                   ///< inputs and outputs are in the first device's memory
   std::shared_ptr<runtime::Allocator> allocator;  ///< for device memory; null: the devices' runtimes
   bool red_zones = false;                         ///< link::BuildOptions::red_zones

@@ -16,7 +16,9 @@
 #include "core/select/claims.h"
 #include "core/support/abi/abi.h"
 #include "core/support/elapsed.h"
+#include "core/support/files/installed_files.h"
 #include "core/support/files/user_folder.h"
+#include "core/support/hash.h"
 #include "core/support/warning.h"
 #include "driver/compile_for.h"
 #include "driver/isolate/isolated_plugin.h"
@@ -64,6 +66,26 @@ Result<std::unique_ptr<Session>> Session::open(const config::Pipeline& pipeline)
       *session->registry_, pipeline.validate_rules.value_or(config::RuleValidation::on),
       plugin::installed_files().plugin_folder, cache::user_folder("validated-rules"), pipeline.options));
   return session;
+}
+
+Result<std::string> Session::identity() const {
+  std::string text = FERRITE_VERSION;
+  std::vector<std::string> files = {plugin::installed_files().library};
+  files.insert(files.end(), pipeline_.manifests.begin(), pipeline_.manifests.end());
+  for (const auto& request : pipeline_.plugins)
+    for (const auto& path : {request.library, request.descriptor})
+      if (!path.empty()) files.push_back(path);
+  for (const auto& path : files) {
+    const auto hash = file_hash128(path);
+    if (hash.empty())
+      return at(path, error(FE_EINVALID, "FE-M14", "it cannot be read; correct its rights or its path"));
+    text += "\n" + hash;
+  }
+  for (const auto& request : pipeline_.plugins)
+    for (const auto& [path, rules] : request.rule_files) text += "\n" + hash128(rules);
+  for (const auto& plugin : registry_->plugins())
+    text += "\n" + hash128({plugin->id, plugin->version, plugin->settings});
+  return hash128(text);
 }
 
 struct Model::State {
@@ -341,8 +363,18 @@ Compilation packaged(package::Loaded loaded, double load_ms) {
 
 }  // namespace
 
+Result<std::vector<std::byte>> Model::package(std::span<const std::vector<int64_t>> input_dims,
+                                              const CompileOptions& options) {
+  if (state_->package)
+    return at(path_, error(FE_EUNSUPPORTED, "FE-X41", "it is a package already; copy the file"));
+  std::vector<std::byte> bytes;
+  FE_TRY(const auto made, program(input_dims, options, &bytes));
+  return bytes;
+}
+
 Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int64_t>> input_dims,
-                                                const CompileOptions& options) {
+                                                const CompileOptions& options,
+                                                std::vector<std::byte>* package) {
   // The ports of a package's program are always in the host's memory, even where ports on a device are
   // requested.
   const bool from_package = state_->package && !options.recompile;
@@ -359,7 +391,7 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   }
   // Callers of the same program wait for its compilation; callers of other programs do not.
   std::lock_guard lock(entry->mutex);
-  if (entry->program) return entry->program;
+  if (entry->program && !package) return entry->program;
   auto start = std::chrono::steady_clock::now();
   auto program = std::make_shared<Program>();
   if (from_package) {
@@ -383,6 +415,8 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
   program->import_ms = milliseconds_between(start, imported_at);
   // Metrics and sinks need an observation even where the caller wants none.
   CompileOptions watched = options;
+  watched.keep_code = package != nullptr;
+  const graph::Graph packaged_graph = package ? imported : graph::Graph();
   if (watched.from.empty()) watched.from = state_->part_stage;
   for (const auto& record : state_->before) program->ledger.add(record);
   observe::Observation seen;
@@ -403,6 +437,17 @@ Result<std::shared_ptr<Program>> Model::program(std::span<const std::vector<int6
     FE_CHECK(observe::give_to_sinks(
         sinks, {path_, *watched.observation, program->compilation, program->ledger, {}}));
   entry->program = program;
+  if (package) {
+    const auto& [executable, stats] = std::tie(program->compilation.executable, program->compilation.stats);
+    if (!executable)
+      return at(path_, error(FE_EUNSUPPORTED, "FE-K54",
+                             "device '{}' has no code to keep; name one that compiles", options.device));
+    const package::Made made{*executable, {stats.nodes, stats.statements}};
+    auto bytes = package::bytes_of({packaged_graph, {&made, 1}, session_.registry()});
+    executable->release_sources();
+    if (!bytes) return at(path_, std::move(bytes.error()));
+    *package = std::move(*bytes);
+  }
   return program;
 }
 

@@ -31,6 +31,9 @@ class Session {
   const plugin::Registry& registry() const { return *registry_; }
   const config::Pipeline& pipeline() const { return pipeline_; }
   const observe::Metrics& metrics() const { return metrics_; }
+  /// A hash of the files that decide how models are compiled: this library, the manifests, and the libraries,
+  /// descriptors and rules of the plugins, with their settings. FE-M14 for a file that cannot be read.
+  Result<std::string> identity() const;
 
  private:
   Session() = default;
@@ -94,7 +97,13 @@ class Model {
   /// The program for these input dims, compiled on the first call; for a package its own program, unless the
   /// options say otherwise. FE-K53 where that was compiled for other devices.
   Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims,
-                                           const CompileOptions& options);
+                                           const CompileOptions& options) {
+    return program(input_dims, options, nullptr);
+  }
+  /// The program as a package for this machine; it is compiled, unless an earlier call has left its code, and
+  /// loaded as program() does. FE-X41 for a package; FE-K54 and the errors of compiling.
+  Result<std::vector<std::byte>> package(std::span<const std::vector<int64_t>> input_dims,
+                                         const CompileOptions& options);
   struct Parts {
     std::unique_ptr<Model> forward, backward;
   };
@@ -120,6 +129,9 @@ class Model {
 
  private:
   explicit Model(const Session& session);
+  /// `package`: if not null, receives the program's package.
+  Result<std::shared_ptr<Program>> program(std::span<const std::vector<int64_t>> input_dims,
+                                           const CompileOptions& options, std::vector<std::byte>* package);
   Result<void> open(std::shared_ptr<const graph::MappedFile> file);
   Result<void> open_text();
   /// A model of a graph that has passed the stages before `from`.

@@ -281,7 +281,7 @@ Result<void> Executable::check_launches() const {
   return {};
 }
 
-Result<void> Executable::prepare() {
+Result<void> Executable::prepare(bool keep_sources) {
   arena_bytes.resize(devices.size());
   init_arena_bytes.resize(devices.size());
   FE_CHECK(check_launches());
@@ -308,7 +308,15 @@ Result<void> Executable::prepare() {
     FE_CHECK(context.opened_);
     FE_CHECK(launch_all(init, {}, context));
   }
-  // Release constants that only init reads.
+  if (!keep_sources) release_sources();
+  // Plan last: whether a kernel can be recorded is known only after loading.
+  if (record_runs) recording_ = plan_recording();
+  init_ms = milliseconds_since(loaded);
+  return {};
+}
+
+void Executable::release_sources() {
+  code.clear();
   std::vector<bool> used(constants.size());
   for (const auto& step : steps)
     for (const auto& slot : step.arguments)
@@ -321,10 +329,6 @@ Result<void> Executable::prepare() {
       constants[k].owned.reset();
       constants[k].data = nullptr;
     }
-  // Plan last: whether a kernel can be recorded is known only after loading.
-  if (record_runs) recording_ = plan_recording();
-  init_ms = milliseconds_since(loaded);
-  return {};
 }
 
 }  // namespace ferrite::core::runtime

@@ -137,7 +137,7 @@ class Executable {
   bool ports_on_device = false;
   /// Record the second run of a context, if the device supports that, and replay it in later runs.
   bool record_runs = true;
-  std::vector<std::string> code;  ///< by kernel, if it is to be loaded elsewhere
+  std::vector<std::string> code;  ///< by kernel, if it goes into a package
   /// Allocates memory of the devices that it serves; null: the runtimes do.
   std::shared_ptr<Allocator> allocator;
   /// By device: size of the arena for blocks that only init uses; it is freed after init.
@@ -173,7 +173,10 @@ class Executable {
   Result<void> load_code(std::span<const std::string> blobs);
   /// Allocates persistent memory and runs init once; call after load_code(). FE-P67 if the code accesses
   /// memory that the launches do not pass.
-  Result<void> prepare();
+  /// `keep_sources`: a package will be made of the program, before release_sources() is called.
+  Result<void> prepare(bool keep_sources = false);
+  /// Frees the data that only packages need: the code, and constants that only init reads.
+  void release_sources();
 
   /// As Device::alloc(), but uses the allocator if it serves the device: FE-X38 if its memory is misaligned.
   Result<void*> alloc(uint32_t device, int64_t bytes, void* stream = nullptr) const;

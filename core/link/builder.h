@@ -42,6 +42,7 @@ struct BuildOptions {
   schedule::MemoryLimit memory{};               ///< of the plan; its workers are those of the build
   bool red_zones = false;                       ///< arenas are kept apart: Context::written_beside()
   std::vector<bool> donated{};                  ///< by input: the program may overwrite its memory
+  bool keep_code = false;                       ///< link() gives the code with a loaded executable, too
 };
 
 /// Builds an executable from a schedule in steps: select, emit, load, plan, link, each once and in this

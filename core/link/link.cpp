@@ -16,7 +16,8 @@ Result<std::shared_ptr<Executable>> Builder::State::link() {
     executable_->code = std::move(blobs_);
     return std::move(executable_);
   }
-  if (auto prepared = executable_->prepare(); !prepared) {
+  if (options_.keep_code) executable_->code = blobs_;
+  if (auto prepared = executable_->prepare(options_.keep_code); !prepared) {
     if (forgive(prepared.error())) return std::shared_ptr<Executable>();
     // An out-of-range index of the model itself is not the fault of a provider.
     if (prepared.error().code == "FE-X10") return std::move(prepared.error());

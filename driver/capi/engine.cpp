@@ -60,6 +60,9 @@ class SessionModel final : public LoadedModel {
     FE_TRY(const auto saved, model_->save(input_dims, options_, names, path));
     return {};
   }
+  Result<std::vector<std::byte>> package(std::span<const std::vector<int64_t>> input_dims) override {
+    return model_->package(input_dims, options_);
+  }
   Result<std::string> changed_regions(std::string_view phase, std::span<const uint64_t> outputs) override {
     return model_->changed_regions(phase, outputs, options_);
   }
@@ -132,6 +135,11 @@ class SessionEngine final : public Engine {
       if (entry.phase == phase && entry.enabled)
         lines += fmt::format("{}\t{}\n", entry.name, entry.plugin->id);
     return lines;
+  }
+  Result<std::string> identity() const override {
+    FE_TRY(auto text, session_->identity());
+    FE_TRY(const auto opened, devices());
+    return text + " " + runtime::text_of(runtime::targets_of(opened));
   }
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override {
     FE_TRY(auto model, Model::open(*session_, path));

@@ -38,14 +38,14 @@ class Weights {
   uint64_t end_ = 0;
 };
 
-/// Describes Ferrite's version and the plugins that took part.
-Result<std::vector<std::byte>> describe(const plugin::Registry& registry) {
+/// Describes Ferrite's version and the plugins that took part. `hashes`: those of their libraries, too.
+Result<std::vector<std::byte>> describe(const plugin::Registry& registry, bool hashes) {
   Encoder to;
   to.put(std::string_view(FERRITE_VERSION));
   to.put(uint64_t{registry.plugins().size()});
   for (const auto& plugin : registry.plugins()) {
     std::string hash;  // empty for a plugin of rule files only
-    if (!plugin->library.empty()) {
+    if (hashes && !plugin->library.empty()) {
       FE_TRY(hash, plugin::hash_library(plugin->library));
     }
     for (const auto& text : {plugin->id, plugin->version, hash}) to.put(std::string_view(text));
@@ -53,9 +53,8 @@ Result<std::vector<std::byte>> describe(const plugin::Registry& registry) {
   return to.take();
 }
 
-}  // namespace
-
-Result<uint64_t> save(const std::string& path, const Contents& contents) {
+/// `place`: of errors.
+Result<uint64_t> save(const Contents& contents, bool hashes, const std::string& place, const Sink& sink) {
   Weights weights;
   const auto keep = [&](Bytes bytes) { return weights.keep(bytes); };
   graph::FlatOptions options;
@@ -65,10 +64,10 @@ Result<uint64_t> save(const std::string& path, const Contents& contents) {
   for (size_t k = 0; k < codes.size(); ++k) {
     const auto& [executable, figures] = contents.programs[k];
     auto program = write_program(executable, executable.code, figures, keep, codes[k]);
-    if (!program) return at(path, std::move(program.error()));
+    if (!program) return at(place, std::move(program.error()));
     programs.push_back(std::move(*program));
   }
-  FE_TRY(const auto description, describe(contents.registry));
+  FE_TRY(const auto description, describe(contents.registry, hashes));
   std::vector<Section> sections = {{Kind::description, all_targets, Codec::zstd, {description}}};
   for (uint32_t k = 0; k < programs.size(); ++k) {
     sections.push_back({Kind::program, k, Codec::zstd, {programs[k]}});
@@ -76,7 +75,25 @@ Result<uint64_t> save(const std::string& path, const Contents& contents) {
   }
   sections.push_back({Kind::graph, all_targets, Codec::zstd, {graph.bytes}});
   sections.push_back({Kind::weights, all_targets, Codec::stored, weights.chunks()});
-  return write(path, sections);
+  auto written = write(sections, sink);
+  if (!written) return at(place, std::move(written.error()));
+  return written;
+}
+
+}  // namespace
+
+Result<uint64_t> save(const std::string& path, const Contents& contents) {
+  return save(contents, true, path, [&](std::span<const Bytes> chunks) { return write_file(path, chunks); });
+}
+
+Result<std::vector<std::byte>> bytes_of(const Contents& contents) {
+  std::vector<std::byte> bytes;
+  FE_TRY([[maybe_unused]] const auto size,
+         save(contents, false, {}, [&](std::span<const Bytes> chunks) -> Result<void> {
+           for (const Bytes chunk : chunks) bytes.insert(bytes.end(), chunk.begin(), chunk.end());
+           return {};
+         }));
+  return bytes;
 }
 
 Result<graph::Graph> graph_of(const Package& package) {

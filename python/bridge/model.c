@@ -225,10 +225,17 @@ static PyObject* model_save(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// compile_types([(type code, bits, device type, device, dims)]): compiles for tensors of these types.
-static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
+static void take_bytes(void* context, const void* data, uint64_t bytes) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  *(PyObject**)context = PyBytes_FromStringAndSize(data, (Py_ssize_t)bytes);
+  PyGILState_Release(state);
+}
+
+// Compiles for tensors of these types, [(type code, bits, device type, device, dims)]. `package`: null, or
+// receives the program's package as bytes. -1 with an error set.
+static int compile_for(PyObject* self, PyObject* sequence, PyObject** package) {
   const Py_ssize_t count = PySequence_Size(sequence);
-  if (count < 0) return NULL;
+  if (count < 0) return -1;
   typedef struct {
     DLTensor tensor;
     int64_t dims[most_rank];
@@ -256,14 +263,26 @@ static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
   if (!PyErr_Occurred()) {
     ferrite_model* model = ((Model*)self)->model;
     Py_BEGIN_ALLOW_THREADS
-    status = ferrite_model_compile(model, pointers, (uint64_t)count);
+    status = package ? ferrite_model_package(model, pointers, (uint64_t)count, package, take_bytes)
+                     : ferrite_model_compile(model, pointers, (uint64_t)count);
     Py_END_ALLOW_THREADS
     if (status != FERRITE_OK) raise_last();
   }
   free(types);
   free((void*)pointers);
-  if (PyErr_Occurred()) return NULL;
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
+  if (compile_for(self, sequence, NULL) != 0) return NULL;
   Py_RETURN_NONE;
+}
+
+static PyObject* model_package(PyObject* self, PyObject* sequence) {
+  PyObject* package = NULL;
+  if (compile_for(self, sequence, &package) == 0) return package;
+  Py_XDECREF(package);
+  return NULL;
 }
 
 void take_text(void* context, const char* text, uint64_t bytes) {
@@ -443,6 +462,9 @@ static PyMethodDef model_methods[] = {
     {"compile", model_compile, METH_O, "compile(tensors): compiles for their shapes."},
     {"compile_types", model_compile_types, METH_O,
      "compile_types(types): compiles for tensors of these types."},
+    {"package", model_package, METH_O,
+     "package(types): compiles for tensors of these types, and gives the program as bytes, which "
+     "Session.load reads."},
     {"save", model_save, METH_VARARGS, "save(tensors, targets, path): compiles and writes a package."},
     {"ledger", model_ledger, METH_NOARGS, "The decisions of the last program, as JSON."},
     {"unsupported", model_unsupported, METH_NOARGS, "A line for each node that cannot be imported."},

@@ -34,6 +34,7 @@ typedef struct {
   int mutates;  // some input
   ProgramInput* inputs;
   ProgramOutput* outputs;
+  PyObject* recipe;
 } Program;
 
 static void program_free(PyObject* self) {
@@ -50,6 +51,7 @@ static void program_free(PyObject* self) {
   free(program->inputs);
   free(program->outputs);
   Py_XDECREF(program->model);
+  Py_XDECREF(program->recipe);
   Py_XDECREF(program->api_capsule);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
@@ -131,10 +133,10 @@ static int read_output(ProgramOutput* output, PyObject* spec) {
 }
 
 static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static char* names[] = {"model", "exchange_api", "inputs", "outputs", NULL};
-  PyObject *model, *capsule, *inputs, *outputs;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OOO", names, (PyTypeObject*)model_type, &model, &capsule,
-                                   &inputs, &outputs))
+  static char* names[] = {"model", "exchange_api", "inputs", "outputs", "recipe", NULL};
+  PyObject *model, *capsule, *inputs, *outputs, *recipe = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OOO|O", names, (PyTypeObject*)model_type, &model,
+                                   &capsule, &inputs, &outputs, &recipe))
     return NULL;
   const fe_exchange_api* api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
   if (!api) return NULL;
@@ -150,8 +152,10 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
   self->api = api;
   self->api_capsule = capsule;
   self->model = model;
+  self->recipe = recipe;
   Py_INCREF(capsule);
   Py_INCREF(model);
+  Py_INCREF(recipe);
   const Py_ssize_t in = PySequence_Size(inputs), out = PySequence_Size(outputs);
   if (in < 0 || out < 0) goto failed;
   self->inputs = calloc((size_t)in + 1, sizeof *self->inputs);
@@ -406,13 +410,15 @@ done:
 
 static PyMemberDef program_members[] = {
     {"model", T_OBJECT_EX, offsetof(Program, model), READONLY, "The program's model."},
+    {"recipe", T_OBJECT_EX, offsetof(Program, recipe), READONLY,
+     "What makes the program again in another process; None: nothing does."},
     {NULL, 0, 0, 0, NULL}};
-static PyType_Slot program_slots[] = {
-    {Py_tp_new, program_new},
-    {Py_tp_dealloc, program_free},
-    {Py_tp_call, program_call},
-    {Py_tp_members, program_members},
-    {Py_tp_doc,
-     "Program(model, exchange_api, inputs, outputs): called with a list of tensors, which it empties."},
-    {0, NULL}};
+static PyType_Slot program_slots[] = {{Py_tp_new, program_new},
+                                      {Py_tp_dealloc, program_free},
+                                      {Py_tp_call, program_call},
+                                      {Py_tp_members, program_members},
+                                      {Py_tp_doc,
+                                       "Program(model, exchange_api, inputs, outputs, recipe=None): called "
+                                       "with a list of tensors, which it empties."},
+                                      {0, NULL}};
 PyType_Spec program_spec = {"ferrite._bridge.Program", sizeof(Program), 0, Py_TPFLAGS_DEFAULT, program_slots};

@@ -96,7 +96,19 @@ static PyObject* session_passes(PyObject* self, PyObject* args) {
   return string_of(text, status);
 }
 
+static PyObject* session_identity(PyObject* self, PyObject* unused) {
+  (void)unused;
+  PyObject* text = NULL;
+  int32_t status;
+  Py_BEGIN_ALLOW_THREADS
+  status = ferrite_session_identity(((Session*)self)->session, &text, take_text);
+  Py_END_ALLOW_THREADS
+  return status == FERRITE_OK ? text : raise_last();
+}
+
 static PyMethodDef session_methods[] = {
+    {"identity", session_identity, METH_NOARGS,
+     "A text that only sessions share which compile models alike, where their options are the same."},
     {"passes", session_passes, METH_VARARGS, "passes(phase): a line for each, its name and its plugin."},
     {"load", session_load, METH_VARARGS, "load(path[, contents]): opens a model."},
     {"device", session_device, METH_NOARGS, "(device type, device number) in DLPack's numbers."},

@@ -67,6 +67,8 @@ class LoadedModel {
   /// writes a package. FE-X41 in an engine that compiles nothing.
   virtual Result<void> save(std::span<const std::vector<int64_t>> input_dims,
                             std::span<const std::string> targets, const std::string& path) = 0;
+  /// The program for these input dims as a package. FE-K54; FE-X41 in an engine that compiles nothing.
+  virtual Result<std::vector<std::byte>> package(std::span<const std::vector<int64_t>> input_dims) = 0;
   struct Parts {
     std::unique_ptr<LoadedModel> forward, backward;
   };
@@ -85,6 +87,8 @@ class Engine {
   virtual Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) = 0;
   /// See ferrite_session_passes().
   virtual std::string passes(std::string_view phase) const = 0;
+  /// See ferrite_session_identity().
+  virtual Result<std::string> identity() const = 0;
   /// The same for the contents of a file, which are copied; the extension of `path` names the format.
   virtual Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path,
                                                           std::span<const std::byte> contents) = 0;

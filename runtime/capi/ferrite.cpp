@@ -268,6 +268,17 @@ int32_t ferrite_session_passes(ferrite_session* session, const char* phase, void
   });
 }
 
+int32_t ferrite_session_identity(ferrite_session* session, void* context,
+                                 void (*write)(void* context, const char* text, uint64_t bytes)) {
+  return guarded([&]() -> Result<void> {
+    if (!session) return null_argument("ferrite_session_identity", "session");
+    if (!write) return null_argument("ferrite_session_identity", "write");
+    FE_TRY(const auto text, session->engine->identity());
+    write(context, text.data(), text.size());
+    return {};
+  });
+}
+
 int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out) {
   return guarded([&]() -> Result<void> {
     if (!session) return null_argument("ferrite_model_load", "session");
@@ -456,6 +467,20 @@ int32_t ferrite_model_save(ferrite_model* model, const DLTensor* const* inputs, 
     FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
     FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
     return model->model->save(dims_of(bound), names, path);
+  });
+}
+
+int32_t ferrite_model_package(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
+                              void* context, void (*write)(void* context, const void* data, uint64_t bytes)) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_package", "model");
+    if (!write) return null_argument("ferrite_model_package", "write");
+    FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
+    FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
+    FE_TRY(const auto bytes, model->model->package(dims_of(bound)));
+    FE_TRY(const auto program, model->prepare(bound, false));  // for statistics: compiled by now
+    write(context, bytes.data(), bytes.size());
+    return {};
   });
 }
 

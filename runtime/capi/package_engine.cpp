@@ -69,6 +69,7 @@ class PackageEngine final : public Engine {
   }
   Result<runtime::Devices> devices() const override;
   std::string passes(std::string_view) const override { return {}; }
+  Result<std::string> identity() const override { return std::string(FERRITE_VERSION); }
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path) override;
   Result<std::unique_ptr<LoadedModel>> open_model(const std::string& path,
                                                   std::span<const std::byte> contents) override;
@@ -127,6 +128,9 @@ class PackageModel final : public LoadedModel {
                           "this library compiles nothing, so it writes no package; copy '{}', or link "
                           "Ferrite::ferrite",
                           path_));
+  }
+  Result<std::vector<std::byte>> package(std::span<const std::vector<int64_t>>) override {
+    return is_compiled();
   }
   Result<std::string> changed_regions(std::string_view, std::span<const uint64_t>) override {
     return is_compiled();

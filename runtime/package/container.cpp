@@ -77,7 +77,7 @@ Error impossible(std::string_view what) { return error(FE_EINVALID, "FE-K52", "{
 
 }  // namespace
 
-Result<uint64_t> write(const std::string& path, std::span<const Section> sections) {
+Result<uint64_t> write(std::span<const Section> sections, const Sink& sink) {
   Header header;
   header.magic = magic;
   header.version = layout_version;
@@ -99,10 +99,10 @@ Result<uint64_t> write(const std::string& path, std::span<const Section> section
     if (section.codec == Codec::zstd) {
       decompressed += entry.raw_bytes;
       if (decompressed > most_decompressed)
-        return at(path, error(FE_EUNSUPPORTED, "FE-K54",
-                              "it holds more than {} bytes beside its weights; compile parts of the model "
-                              "into packages of their own",
-                              most_decompressed));
+        return error(FE_EUNSUPPORTED, "FE-K54",
+                     "it holds more than {} bytes beside its weights; compile parts of the model into "
+                     "packages of their own",
+                     most_decompressed);
       compressed[k] = compress(chunks);
       chunks = {compressed[k]};
     }
@@ -115,9 +115,20 @@ Result<uint64_t> write(const std::string& path, std::span<const Section> section
   }
   header.file_bytes = end;
   header.digest = digest_of(header, std::as_bytes(std::span(table)));
-  if (auto fault = replace_file(path, file); !fault.empty())
-    return at(path, error(FE_EINVALID, "FE-K55", "{}", fault));
+  FE_CHECK(sink(file));
   return end;
+}
+
+Result<uint64_t> write(const std::string& path, std::span<const Section> sections) {
+  auto written = write(sections, [&](std::span<const Bytes> chunks) { return write_file(path, chunks); });
+  if (!written) return at(path, std::move(written.error()));
+  return written;
+}
+
+Result<void> write_file(const std::string& path, std::span<const Bytes> chunks) {
+  if (auto fault = replace_file(path, chunks); !fault.empty())
+    return error(FE_EINVALID, "FE-K55", "{}", fault);
+  return {};
 }
 
 Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file, Check check) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,8 +37,18 @@ struct Section {
   std::vector<std::span<const std::byte>> chunks;
 };
 
-/// Writes the file atomically (to a temporary file that is then renamed). Equal sections give equal bytes.
-/// Returns the size of the file. FE-K54 if a section exceeds the limits of readers, FE-K55 if writing fails.
+/// Receives the contents of a file as chunks, which follow one another.
+using Sink = std::function<Result<void>(std::span<const std::span<const std::byte>> chunks)>;
+
+/// Gives the file to `sink`, all at once. Equal sections give equal bytes. Returns the size of the file.
+/// FE-K54 if a section exceeds the limits of readers, and the errors of `sink`.
+Result<uint64_t> write(std::span<const Section> sections, const Sink& sink);
+
+/// Writes a file atomically from its chunks. FE-K55.
+Result<void> write_file(const std::string& path, std::span<const std::span<const std::byte>> chunks);
+
+/// Writes the file atomically (to a temporary file that is then renamed). Returns the size of the file.
+/// FE-K54 if a section exceeds the limits of readers, FE-K55 if writing fails.
 Result<uint64_t> write(const std::string& path, std::span<const Section> sections);
 
 /// How much of a file is verified against its hashes: everything when it is opened, or only the sections that

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder of the program or shared library that holds this code.
-fs::path own_folder() {
+/// The program or shared library that holds this code.
+fs::path own_file() {
   std::error_code failed;
   fs::path file;
   Dl_info info{};
@@ -30,15 +30,16 @@ fs::path own_folder() {
     file = fs::canonical(map->l_name, failed);
   else
     file = fs::read_symlink("/proc/self/exe", failed);
-  return file.parent_path();
+  return file;
 }
 
 }  // namespace
 
 InstalledFiles installed_files() {
   std::error_code failed;
-  const auto folder = own_folder();
+  const auto file = own_file(), folder = file.parent_path();
   InstalledFiles result;
+  result.library = file.string();
   // A library lies in lib/ or lib/<machine>/, a program in bin/.
   for (auto root = folder.parent_path(); !root.empty(); root = root.parent_path()) {
     auto manifest = root / "share/ferrite/default.toml";

@@ -10,6 +10,7 @@ namespace ferrite::core::plugin {
 /// same layout.
 struct InstalledFiles {
   std::string default_manifest, plugin_folder;
+  std::string library;  ///< the program or shared library that holds this code
 };
 InstalledFiles installed_files();
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +14,9 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback
 
 from ferrite._errors import Error
-from ferrite.torch._compile import compile_graph
+from ferrite.torch._boxed import Boxed
+from ferrite.torch._cache import is_used, keeping, kept
+from ferrite.torch._compile import compile_graph, device_type_of
 from ferrite.torch._freeze import compile_frozen, weights_of
 from ferrite.torch._joint import compiled_part, partitioner
 from ferrite.torch._options import Options, check_mode
@@ -75,27 +78,38 @@ def backend(
 ) -> Callable[..., Any]:
     """Compiles a graph of torch.compile. `options`: see `Options`. Raises Error."""
 
-    def compiler(kind: str) -> Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]:
-        return lambda graph, _: compiled_part(graph) or compile_graph(graph, chosen, kind)
+    def compiler(kind: str) -> Any:
+        def compile_(graph: fx.GraphModule, _: list[Any]) -> Boxed:
+            return compiled_part(graph) or compile_graph(graph, chosen, kind, keep)
 
-    def inference_compiler(graph: fx.GraphModule, _: list[Any]) -> Callable[..., Any]:
-        if chosen.freeze:
-            return compile_frozen(graph, chosen, weights)
-        return compile_graph(graph, chosen, "inference")
+        return keeping(compile_) if keep else compile_
 
     try:
         check_mode(mode)
         chosen = Options.of(options)
         weights = weights_of(module) if chosen.freeze else frozenset()
-        module = with_pre_grad_passes(module, example_inputs, chosen)
-        # Saved tensors are never overwritten, so a backward pass may run twice.
-        with torch._functorch.config.patch(donated_buffer=False):
+        given = module
+        module = with_pre_grad_passes(given, example_inputs, chosen)
+        tensors = [one for one in (*example_inputs, *module.parameters()) if isinstance(one, torch.Tensor)]
+        device = device_type_of(tensors)
+        # Regions that passes of pre_grad have changed are named by numbers of this process, and frozen weights
+        # are this process's.
+        keep = module is given and not chosen.freeze and is_used(chosen, device)
+        with contextlib.ExitStack() as settings:
+            # Saved tensors are never overwritten, so a backward pass may run twice.
+            settings.enter_context(torch._functorch.config.patch(donated_buffer=False))
+            if keep:
+                settings.enter_context(kept(chosen, device))
             return aot_autograd(
                 fw_compiler=compiler("forward"),
                 bw_compiler=compiler("backward"),
-                inference_compiler=inference_compiler,
+                inference_compiler=(
+                    (lambda graph, _: compile_frozen(graph, chosen, weights))
+                    if chosen.freeze
+                    else compiler("inference")
+                ),
                 decompositions=decompositions(),
-                partition_fn=partitioner(chosen),
+                partition_fn=partitioner(chosen, keep),
                 # Of all graphs: programs write inputs that the model changes in place.
                 keep_inference_input_mutations=True,
             )(module, example_inputs)

@@ -7,7 +7,6 @@ import collections
 import dataclasses
 import operator
 import types
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
@@ -15,8 +14,17 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from ferrite import _bridge
 from ferrite._errors import Error
+from ferrite.torch._boxed import (
+    Boxed,
+    BypassAOTAutogradCache,
+    Compiled,
+    Eager,
+    Finished,
+    SegmentCall,
+    compiled,
+    warn_once,
+)
 from ferrite.torch._collectives import is_collective
 from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import mutated_in, mutations_of
@@ -33,8 +41,6 @@ from ferrite.torch._stream import (
     write_segment,
 )
 from ferrite.torch._views import divide
-
-_exchange_api = torch.Tensor.__dlpack_c_exchange_api__
 
 
 @dataclasses.dataclass
@@ -63,12 +69,14 @@ def compile_graph(
     module: fx.GraphModule,
     options: Options,
     kind: str,
+    keep: bool = False,
     frozen: Mapping[fx.Node, torch.Tensor] = _no_constants,
-) -> Callable[[list[Any]], Sequence[Any]]:
+) -> Boxed:
     """A function of the graph's arguments in one list, which it empties. Graphs with symbolic sizes are
     compiled once for each combination of sizes that a call brings.
 
-    frozen: arguments that are constants of the programs, which do not read them.
+    keep: AOTAutograd may keep the function for other processes. frozen: arguments that are constants of the
+    programs, which do not read them.
     """
     if kind in ("inference", "step") and not options.fallback_random:
         replace_random(module)
@@ -77,8 +85,8 @@ def compile_graph(
         is_tensor(node) and any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape)
         for node in placeholders
     ):
-        return _SizedGraph(module, placeholders, options, kind, frozen)
-    return _compile_sized(module, Sizes({}), options, kind, frozen)
+        return Boxed(_SizedGraph(module, placeholders, options, kind, frozen))
+    return _compile_sized(module, Sizes({}), options, kind, keep, frozen)
 
 
 class _SizedGraph:
@@ -99,7 +107,9 @@ class _SizedGraph:
         self._frozen = frozen
         self._programs: dict[tuple[Any, ...], Callable[[list[Any]], Sequence[Any]]] = {}
         self._lock = lock_that_survives_forks()
-        self._boxed_call = True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise BypassAOTAutogradCache("its sizes are symbolic")
 
     def __call__(self, arguments: list[Any]) -> Sequence[Any]:
         key = tuple(
@@ -112,7 +122,7 @@ class _SizedGraph:
                 if program is None:
                     sizes = Sizes.bound(self._placeholders, arguments)
                     program = _compile_sized(
-                        self._module, sizes, self._options, self._kind, self._frozen
+                        self._module, sizes, self._options, self._kind, False, self._frozen
                     )
                     self._programs[key] = program
         return program(arguments)
@@ -123,15 +133,16 @@ def _compile_sized(
     sizes: Sizes,
     options: Options,
     kind: str,
+    keep: bool,
     frozen: Mapping[fx.Node, torch.Tensor],
-) -> Callable[[list[Any]], Sequence[Any]]:
+) -> Boxed:
     graph = module.graph
     report = Report(kind, sum(node.op == "call_function" for node in graph.nodes))
-    compiler = _Compiler(module, sizes, options, report, frozen)
+    compiler = _Compiler(module, sizes, options, report, keep, frozen)
     run = compiler.run()
     for listener in listeners:
         listener(report)
-    return run
+    return Boxed(run, compiler.said)
 
 
 def device_type_of(tensors: Iterable[torch.Tensor]) -> str:
@@ -189,6 +200,7 @@ class _Compiler:
         sizes: Sizes,
         options: Options,
         report: Report,
+        keep: bool,
         frozen: Mapping[fx.Node, torch.Tensor] = _no_constants,
     ) -> None:
         self.module = module
@@ -210,13 +222,14 @@ class _Compiler:
         report.left += [(node.name, str(node.target), reason) for node, reason in self.left.items()]
         (self.output,) = (node for node in module.graph.nodes if node.op == "output")
         values = (node.meta.get("val") for node in module.graph.nodes)
-        self.session = session_for(
-            options, device_type_of(value for value in values if isinstance(value, torch.Tensor))
-        )
+        self.device = device_type_of(value for value in values if isinstance(value, torch.Tensor))
+        self.session = session_for(options, self.device)
+        self.keep = keep
+        self.said: list[str] = []  # warnings
 
     def run(self) -> Callable[[list[Any]], Sequence[Any]]:
         if not self.computing:
-            return _eager(self.module)
+            return Eager.of(self.module)
         if not self.unsupported and not self.left:
             try:
                 return self._whole()
@@ -274,26 +287,30 @@ class _Compiler:
                 1,
             )
         if self.options.fallback == "warn":
-            warn_once(
+            self._warn(
                 f"ferrite: these nodes of the {self.report.kind} graph run in PyTorch: {text}. "
                 "ferrite.torch.explain(model, *args) gives the reasons"
             )
 
-    def _compiled(self, segment: Segment) -> Any:
+    def _warn(self, text: str) -> None:
+        self.said.append(text)
+        warn_once(text)
+
+    def _compiled(self, segment: Segment) -> Compiled:
         model = self.session.load("graph.aten", segment.stream)._model
-        model.compile_types(segment.input_types)
+        made = compiled(model, segment.input_types, self.options, self.device, self.keep)
         self.report.programs.append(model)
         self.report.streams.append(segment.stream)
-        return model
+        return made
 
     def _program(
-        self, segment: Segment, model: Any, sources: dict[fx.Node, Any], outputs: Sequence[Any]
+        self, segment: Segment, model: Compiled, sources: dict[fx.Node, Any], outputs: Sequence[Any]
     ) -> Any:
         inputs = [
             (sources[node], order, *types[:2], node.meta["val"].dtype, node in segment.mutated)
             for (node, order), types in zip(segment.inputs, segment.input_types, strict=True)
         ]
-        return _bridge.Program(model, _exchange_api, inputs, outputs)
+        return model.program(inputs, outputs)
 
     def _sources(self) -> dict[fx.Node, Any]:
         """The argument, or the constant, of each node that a segment may take."""
@@ -325,7 +342,7 @@ class _Compiler:
         nodes = dict.fromkeys(value for value in given if isinstance(value, fx.Node))
         made = divide(inside, [node for node in nodes if node in inside], self.sizes, mutated.keys())
         if not made.computed and not mutated:
-            return _eager(self.module)  # views of arguments
+            return Eager.of(self.module)  # views of arguments
         segment = write_segment(self.computing, made.computed, self.sizes, mutated, frozen=self.frozen)
         model = self._compiled(segment)
         computed = dict(zip(segment.outputs, segment.output_types, strict=True))
@@ -357,19 +374,8 @@ class _Compiler:
         constants = [(k, constant) for k, constant in constants if constant is not None]
         program = self._program(segment, model, sources, outputs)
         if not constants and not later:
-            return _Boxed(program)
-        count = len(given)
-
-        def run(arguments: list[Any]) -> Sequence[Any]:
-            results = program(arguments)
-            for k, constant in constants:
-                results[k] = constant
-            for k, source, take in later:
-                results[k] = results[source] if take is None else take(results[source])
-            del results[count:]
-            return results
-
-        return _Boxed(run)
+            return program
+        return Finished(program, constants, later, len(given))
 
     def _divided(self) -> Callable[[list[Any]], Sequence[Any]]:
         graph = fx.Graph()
@@ -403,7 +409,7 @@ class _Compiler:
                 graph.node_copy(one.copy, lambda used: made[used])
         graph.output(fx.map_arg(self._results(), lambda used: made[used]))
         graph.lint()
-        return _eager(fx.GraphModule(self.module, graph))
+        return Eager.of(fx.GraphModule(self.module, graph))
 
     def _add_segment(
         self,
@@ -450,7 +456,7 @@ class _Compiler:
                 raise
             self._give_up(part.nodes, error)
             if self.options.fallback == "warn":
-                warn_once(
+                self._warn(
                     f"ferrite: {len(part.nodes)} nodes run in PyTorch, as compiling them failed: {error}"
                 )
             for node in part.nodes:
@@ -458,49 +464,7 @@ class _Compiler:
             return False
         sources = {node: k for k, (node, _) in enumerate(segment.inputs)}
         program = self._program(segment, model, sources, segment.output_types)
-        called = graph.call_function(_Segment(program), tuple(made[node] for node, _ in segment.inputs))
+        called = graph.call_function(SegmentCall(program), tuple(made[node] for node, _ in segment.inputs))
         for k, node in enumerate(segment.outputs):
             made[node] = graph.call_function(operator.getitem, (called, k))
         return True
-
-
-class _Segment:
-    """A program as a function of tensors, for generated code."""
-
-    def __init__(self, program: Any) -> None:
-        self.__name__ = "ferrite_segment"
-        self._program = program
-
-    def __call__(self, *arguments: Any) -> Sequence[Any]:
-        return self._program(list(arguments))
-
-
-class _Boxed:
-    """A function of one list, as AOTAutograd calls it."""
-
-    def __init__(self, run: Callable[[list[Any]], Sequence[Any]]) -> None:
-        self._run = run
-        self._boxed_call = True  # of the object, not of the class: wrappers copy the object's attributes
-
-    def __call__(self, arguments: list[Any]) -> Sequence[Any]:
-        return self._run(arguments)
-
-
-def _eager(module: fx.GraphModule) -> _Boxed:
-    """The module as a function of one list, which it empties."""
-
-    def run(arguments: list[Any]) -> Sequence[Any]:
-        given = list(arguments)
-        arguments.clear()
-        return module(*given)
-
-    return _Boxed(run)
-
-
-_said: set[str] = set()
-
-
-def warn_once(text: str) -> None:
-    if text not in _said:
-        _said.add(text)
-        warnings.warn(text, stacklevel=2)

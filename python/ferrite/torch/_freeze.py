@@ -86,6 +86,6 @@ class _Frozen:
                         placeholders[position]: weight
                         for position, weight in zip(self._positions, weights, strict=True)
                     }
-                    program = compile_graph(self._module, self._options, "inference", frozen)
+                    program = compile_graph(self._module, self._options, "inference", frozen=frozen)
                     self._programs.append((weights, program))
         return program(arguments)

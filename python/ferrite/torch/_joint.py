@@ -24,10 +24,10 @@ from torch._functorch.partitioners import (
 from torch._guards import detect_fake_mode
 from torch.utils.checkpoint import CheckpointPolicy
 
-from ferrite import _bridge
 from ferrite._errors import Error
+from ferrite.torch._boxed import Boxed, Eager, Finished, Part, compiled
 from ferrite.torch._collectives import is_collective
-from ferrite.torch._compile import Report, _Boxed, _Compiler, _eager, _exchange_api, listeners
+from ferrite.torch._compile import Report, _Compiler, listeners
 from ferrite.torch._mutation import changed_and_read_backward, keep_old_contents, mutations_of
 from ferrite.torch._options import Options
 from ferrite.torch._eager_random import detach_random, is_random
@@ -51,9 +51,10 @@ class _Undivided(Exception):
     """The reason why PyTorch's partitioner divides the graph."""
 
 
-def partitioner(options: Options) -> Callable[..., tuple[fx.GraphModule, fx.GraphModule]]:
+def partitioner(options: Options, keep: bool) -> Callable[..., tuple[fx.GraphModule, fx.GraphModule]]:
     """A `partition_fn` of AOTAutograd. Graphs that Ferrite cannot compile as a whole are divided by PyTorch's
-    partitioner, and the passes of the joint hooks then run on each part."""
+    partitioner, and the passes of the joint hooks then run on each part. keep: AOTAutograd may keep the parts
+    for other processes."""
 
     def divide_joint(
         module: fx.GraphModule,
@@ -68,7 +69,7 @@ def partitioner(options: Options) -> Callable[..., tuple[fx.GraphModule, fx.Grap
         report = Report("joint", sum(node.op == "call_function" for node in module.graph.nodes))
         try:
             parts = _Joint(
-                module, options, num_fwd_outputs, static_lifetime_input_indices or (), report
+                module, options, num_fwd_outputs, static_lifetime_input_indices or (), report, keep
             ).divide()
         except _Undivided as reason:
             report.note = (
@@ -91,38 +92,17 @@ def partitioner(options: Options) -> Callable[..., tuple[fx.GraphModule, fx.Grap
     return divide_joint
 
 
-class Part:
-    """A compiled part of a joint graph, as a function of tensors.
-
-    inputs: for each its memory order, DLPack's type and the dtype; outputs: their types, as _bridge.Program
-    takes them.
-    """
-
-    def __init__(self, model: Any, inputs: Sequence[tuple[Any, ...]], outputs: Sequence[Any]) -> None:
-        self.__name__ = "ferrite_part"
-        self._model = model
-        self._inputs = list(inputs)
-        self.outputs = list(outputs)
-        self._program = self.program(range(len(self._inputs)), self.outputs)
-
-    def program(self, sources: Iterable[int], outputs: Sequence[Any]) -> Any:
-        """The part as a function of one list, in which its inputs have these positions."""
-        inputs = [(source, *rest, False) for source, rest in zip(sources, self._inputs, strict=True)]
-        return _bridge.Program(self._model, _exchange_api, inputs, outputs)
-
-    def __call__(self, *tensors: Any) -> Sequence[Any]:
-        return self._program(list(tensors))
-
-
-def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]] | None:
+def compiled_part(module: fx.GraphModule) -> Boxed | None:
     """A graph that the partitioner made, as a function of one list; None for others."""
-    calls = [node for node in module.graph.nodes if isinstance(node.target, Part)]
+    calls = module.graph.find_nodes(op="call_module")
     if not calls:
         # The results of this part may be views of its arguments.
         made = any(isinstance(node.target, (View, WithGaps)) for node in module.graph.nodes)
-        return _eager(module) if made else None
+        return Eager.of(module) if made else None
+    if not isinstance(module.get_submodule(calls[0].target), Part):
+        return None
     (call,) = calls
-    part = call.target
+    part = module.get_submodule(call.target)
     positions = {node: k for k, node in enumerate(module.graph.find_nodes(op="placeholder"))}
     (output,) = module.graph.find_nodes(op="output")
     specs: list[Any] = []
@@ -150,18 +130,11 @@ def compiled_part(module: fx.GraphModule) -> Callable[[list[Any]], Sequence[Any]
         or any(node not in positions for node in call.args)
         or any(value is not None for value in others)
     ):
-        return _eager(module)
+        return Boxed(Eager.of(module), part.said)
     program = part.program([positions[node] for node in call.args], specs)
-    if not repeated:
-        return _Boxed(program)
-
-    def run(arguments: list[Any]) -> Sequence[Any]:
-        results = program(arguments)
-        for k, source in repeated:
-            results[k] = results[source]
-        return results
-
-    return _Boxed(run)
+    if repeated:
+        program = Finished(program, [], [(k, source, None) for k, source in repeated], len(specs))
+    return Boxed(program, part.said)
 
 
 def _reason_against(module: fx.GraphModule) -> str | None:
@@ -217,6 +190,7 @@ class _Joint:
         forward_count: int,
         held: Iterable[int],
         report: Report,
+        keep: bool,
     ) -> None:
         if reason := _reason_against(module):
             raise _Undivided(reason)
@@ -240,7 +214,7 @@ class _Joint:
         self.forward_count = forward_count
         self.report = report
         self.sizes = Sizes({})
-        self.compiler = _Compiler(self.module, self.sizes, options, report)
+        self.compiler = _Compiler(self.module, self.sizes, options, report, keep)
         self.early: dict[fx.Node, None] = {}  # nodes that run in PyTorch before the forward part
 
     def divide(self) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -345,7 +319,8 @@ class _Joint:
         for node in self.graph.nodes:
             if node in self.early:
                 made[node] = graph.node_copy(node, lambda used: made[used])
-        results = self._call(graph, forward, ports, {node.name: copy for node, copy in made.items()})
+        given = {node.name: copy for node, copy in made.items()}
+        results = self._call("ferrite_forward", graph, forward, ports, given)
         made.update({node: results[node.name] for node in self.shared.computed})
         for node, take in (*self.shared.gaps.items(), *self.shared.views.items()):
             made[node] = graph.call_function(take, (made[take.base],))
@@ -382,7 +357,7 @@ class _Joint:
         inputs = {node: back.node_copy(node) for node in self.tangents}
         given.update({node.name: copy for node, copy in inputs.items()})
         given.update({name: back.node_copy(node) for name, node in constants.items() if name in taken})
-        results = self._call(back, backward, ports, given)
+        results = self._call("ferrite_backward", back, backward, ports, given)
         back.output(
             tuple(
                 fx.map_arg(
@@ -401,15 +376,22 @@ class _Joint:
         graph.lint()
 
     def _call(
-        self, graph: fx.Graph, model: Any, ports: _Ports, given: dict[str, fx.Node]
+        self, target: str, graph: fx.Graph, model: Any, ports: _Ports, given: dict[str, fx.Node]
     ) -> dict[str, fx.Node]:
-        """Compiles a part and adds its call to the graph; gives the nodes of its results by name."""
+        """Compiles a part and adds its call, as a module of this name, to the graph; gives the nodes of its
+        results by name."""
         outputs = [name for name, _, _ in model.outputs()]
         if not outputs:
             return {}
         inputs = [name for name, _, _ in model.inputs()]
         try:
-            model.compile_types([ports.input_type(name) for name in inputs])
+            made = compiled(
+                model,
+                [ports.input_type(name) for name in inputs],
+                self.options,
+                self.compiler.device,
+                self.compiler.keep,
+            )
         except Error as error:
             self._check(error)
             raise _Undivided(str(error)) from error
@@ -417,8 +399,9 @@ class _Joint:
         for name, dtype, dims in model.outputs():
             ports.add_saved(name, dtype, dims)
             types.append(ports.output_type(name))
-        part = Part(model, [ports.argument(name) for name in inputs], types)
-        call = graph.call_function(part, tuple(given[name] for name in inputs))
+        part = Part(made, [ports.argument(name) for name in inputs], types, self.compiler.said)
+        self.module.add_module(target, part)
+        call = graph.call_module(target, tuple(given[name] for name in inputs))
         call.meta["val"] = [ports.fake(name) for name in outputs]
         results = {}
         for k, name in enumerate(outputs):

@@ -38,6 +38,9 @@ class View:
     base_strides: tuple[int, ...]
     __name__ = "ferrite_view"  # in code that torch.fx generates
 
+    def __reduce__(self) -> tuple[Any, ...]:  # of the graph's nodes, calls need none
+        return View, (None, *(getattr(self, field.name) for field in dataclasses.fields(self)[1:]))
+
     def __call__(self, base: torch.Tensor) -> torch.Tensor:
         if base.stride() != self.base_strides or base.dtype != self.base_dtype:  # PyTorch predicted others
             base = _copy(base, self.base_dtype, self.base_strides)
@@ -56,6 +59,9 @@ class WithGaps:
     base: fx.Node
     strides: tuple[int, ...]
     __name__ = "ferrite_with_gaps"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WithGaps, (None, self.strides)
 
     def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
         return _copy(tensor, tensor.dtype, self.strides)

@@ -108,6 +108,12 @@ FERRITE_API int32_t ferrite_session_device(ferrite_session* session, DLDevice* o
 FERRITE_API int32_t ferrite_session_passes(ferrite_session* session, const char* phase, void* context,
                                            void (*write)(void* context, const char* text, uint64_t bytes));
 
+// Gives a text that two sessions share only if they compile models alike, where their options are the same:
+// calls `write` once with hashes of this library, the manifests and the files of the plugins, and with the
+// devices. FE-M14 if a file cannot be read; errors of opening the devices.
+FERRITE_API int32_t ferrite_session_identity(ferrite_session* session, void* context,
+                                             void (*write)(void* context, const char* text, uint64_t bytes));
+
 // Opens a model; the file's extension (.onnx, .fe, ...) selects the importer. Reads the signature only and
 // compiles nothing. A package (.fepkg) is never compiled.
 FERRITE_API int32_t ferrite_model_load(ferrite_session* session, const char* path, ferrite_model** out);
@@ -189,6 +195,15 @@ FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* 
 FERRITE_API int32_t ferrite_model_save(ferrite_model* model, const DLTensor* const* inputs,
                                        uint64_t input_count, const char* const* targets,
                                        uint64_t target_count, const char* path);
+
+// Compiles for these shapes, as ferrite_model_compile() does for tensors in host memory, and gives the
+// program as a package for this machine, also of a part that ferrite_model_partition() made: calls `write`
+// once with the bytes, which ferrite_model_load_bytes() reads. The data of `inputs` may be null.
+// FERRITE_EUNSUPPORTED (FE-X41) for a model that is a package; FE-K54 for a program that cannot be kept, and
+// the errors of compiling.
+FERRITE_API int32_t ferrite_model_package(ferrite_model* model, const DLTensor* const* inputs,
+                                          uint64_t input_count, void* context,
+                                          void (*write)(void* context, const void* data, uint64_t bytes));
 
 // Tells which nodes of the model cannot be imported, trying each by itself for the model's fixed shapes.
 // Calls `write` once with a text: for each such node a line with its index, op, error code and reason,

@@ -223,6 +223,12 @@ class Session {
     detail::check_call(ferrite_session_passes(handle_.get(), phase.c_str(), &text, detail::append_text));
     return text;
   }
+  /// A text that only sessions share which compile alike; as ferrite_session_identity().
+  std::string identity() const {
+    std::string text;
+    detail::check_call(ferrite_session_identity(handle_.get(), &text, detail::append_text));
+    return text;
+  }
 
  private:
   friend class Model;
@@ -305,6 +311,18 @@ class Model {
     const auto names = detail::c_strings(targets);
     detail::check_call(ferrite_model_save(handle_.get(), given.pointers.data(), given.pointers.size(),
                                           names.data(), names.size(), path.c_str()));
+  }
+  /// Compiles for the shapes of these tensors, and gives the package of the program; as
+  /// ferrite_model_package().
+  std::string package(std::span<const Tensor> inputs) {
+    Arguments given(inputs);
+    std::string bytes;
+    detail::check_call(ferrite_model_package(handle_.get(), given.pointers.data(), given.pointers.size(),
+                                             &bytes, [](void* context, const void* data, uint64_t size) {
+                                               static_cast<std::string*>(context)->assign(
+                                                   static_cast<const char*>(data), size);
+                                             }));
+    return bytes;
   }
   /// The nodes that cannot be imported, as ferrite_model_unsupported() tells them.
   std::string unsupported() const {

@@ -317,6 +317,11 @@ TEST_F(EmbedTest, RefusesWhatIsNull) {
   refuses(ferrite_session_passes(nullptr, "pre_grad", nullptr, write), "ferrite_session_passes");
   refuses(ferrite_session_passes(session_, nullptr, nullptr, write), "ferrite_session_passes");
   refuses(ferrite_session_passes(session_, "pre_grad", nullptr, nullptr), "ferrite_session_passes");
+  refuses(ferrite_session_identity(nullptr, nullptr, write), "ferrite_session_identity");
+  refuses(ferrite_session_identity(session_, nullptr, nullptr), "ferrite_session_identity");
+  const auto take = [](void*, const void*, uint64_t) {};
+  refuses(ferrite_model_package(nullptr, nullptr, 0, nullptr, take), "ferrite_model_package");
+  refuses(ferrite_model_package(model_, nullptr, 0, nullptr, nullptr), "ferrite_model_package");
   refuses(ferrite_model_load_bytes(nullptr, "sum.fe", "", 0, &model), "ferrite_model_load_bytes");
   refuses(ferrite_model_load_bytes(session_, nullptr, "", 0, &model), "ferrite_model_load_bytes");
   refuses(ferrite_model_load_bytes(session_, "sum.fe", nullptr, 1, &model), "ferrite_model_load_bytes");
@@ -396,6 +401,22 @@ TEST_F(EmbedTest, WrapperDividesJointModels) {
   forward.save(file("forward.fepkg"), inputs);
   EXPECT_EQ(ferrite::Model(session, file("forward.fepkg")).run({x})[0].elements<float>()[0], 0.0F);
   EXPECT_NE(session.passes("post_grad_pre"), "");
+  const auto bytes = forward.package(inputs);
+  EXPECT_EQ(forward.package(inputs), bytes);
+  ferrite::Model packaged(session, "forward.fepkg", std::as_bytes(std::span(bytes)));
+  EXPECT_EQ(packaged.run({x})[0].elements<float>()[0], 0.0F);
+  EXPECT_THROW(packaged.package(inputs), ferrite::Error);
+}
+
+TEST_F(EmbedTest, SessionsThatCompileAlikeAreIdentical) {
+  std::ofstream(file("one.toml")) << "schema = 0\nextends = \"default\"\n";
+  std::ofstream(file("other.toml")) << "schema = 0\nextends = \"default\"\n[pipeline]\nfuse = false\n";
+  ferrite::SessionOptions options;
+  options.manifest = file("one.toml");
+  const auto identity = ferrite::Session(options).identity();
+  EXPECT_EQ(ferrite::Session(options).identity(), identity);
+  options.manifest = file("other.toml");
+  EXPECT_NE(ferrite::Session(options).identity(), identity);
 }
 
 TEST_F(EmbedTest, PicksAProfileOrNothingButBuiltIns) {

@@ -2,12 +2,16 @@
 """What the tests of the PyTorch backend share."""
 
 import copy
+import os
+import tempfile
 import unittest
 import warnings
 
 import torch
 
 torch.set_num_threads(2)
+_caches = tempfile.TemporaryDirectory(prefix="ferrite-tests-", ignore_cleanup_errors=True)
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = _caches.name  # no test finds graphs of earlier runs
 
 
 class BackendTest(unittest.TestCase):

@@ -47,7 +47,7 @@ class Fallback(BackendTest):
 
     def test_warns_once_with_names(self):
         x = torch.randn(2, 2)
-        ferrite.torch._compile._said.clear()
+        ferrite.torch._boxed._said.clear()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.compiled(model, fallback="warn")(x)
