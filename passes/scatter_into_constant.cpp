@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "passes.h"
 
@@ -55,43 +56,70 @@ bool is_zero(Value x) {
   return std::all_of(data, data + view.data_bytes, [](char byte) { return byte == 0; });
 }
 
-/// A scatter into zeros, and the factor by which its elements are multiplied; the latter may be none.
+constexpr size_t most_steps = 4;
+
+/// A scatter into zeros, and the operations on its elements, first the last one.
 struct Summand {
   Node scatter;
-  Value factor;
+  std::vector<Node> steps;
 };
 
-Node scatter_into_zeros(Value x) {
-  const Node node = x.producer();
-  return node && node.op() == "scatter_into_constant" && is_zero(node.operand(2)) ? node : Node();
+bool is_scatter_into_zeros(Node node) {
+  return node && node.op() == "scatter_into_constant" && is_zero(node.operand(2));
 }
 
-/// What a sum adds, if it is a scatter into zeros, or its product with a factor that is the same along the
-/// axis of the scatter: the gradient of a cross entropy is such a product.
-Summand summand_of(Value x) {
-  if (Node scatter = scatter_into_zeros(x)) return {scatter, {}};
-  Node product = x.producer();
-  if (!product || product.op() != "mul") return {};
-  for (size_t k = 0; k < 2; ++k) {
-    Node scatter = scatter_into_zeros(product.operand(k));
-    const Value factor = product.operand(1 - k);
-    if (!scatter || scatter.result().rank() < factor.rank()) continue;
-    const auto axis =
-        scatter.attrs().integer("axis") + static_cast<int64_t>(factor.rank() - scatter.result().rank());
-    if (axis < 0 || factor.dims()[static_cast<size_t>(axis)] == 1) return {scatter, factor};
+/// Whether x, which broadcasts with the result of the scatter, is the same along its axis.
+bool is_same_along_axis(Node scatter, Value x) {
+  const size_t rank = scatter.result().rank();
+  if (x.rank() > rank) return false;
+  const auto axis = scatter.attrs().integer("axis") - static_cast<int64_t>(rank - x.rank());
+  return axis < 0 || x.dims()[static_cast<size_t>(axis)] == 1;
+}
+
+/// The operand of a sum, if it is a scatter into zeros, or that after casts of floats and products with
+/// factors that are the same along the axis of the scatter: the gradient of a cross entropy is such a
+/// product.
+Summand summand_of(Value x, size_t most = most_steps) {
+  Node node = x.producer();
+  if (is_scatter_into_zeros(node)) return {node, {}};
+  if (!node || most == 0) return {};
+  const bool is_product = node.op() == "mul";
+  if (!is_product && (node.op() != "cast" || !is_float(x.dtype()) || !is_float(node.operand(0).dtype())))
+    return {};
+  for (size_t k = 0; k < (is_product ? 2 : 1); ++k) {
+    auto found = summand_of(node.operand(k), most - 1);
+    if (!found.scatter || found.scatter.result().dims() != x.dims() ||
+        (is_product && !is_same_along_axis(found.scatter, node.operand(1 - k))))
+      continue;
+    found.steps.insert(found.steps.begin(), node);
+    return found;
   }
   return {};
+}
+
+/// The steps' results where `x` is what they get in place of the scatter.
+Value after_steps(Graph& graph, const Summand& summand, Value x) {
+  Value before = summand.scatter.result();
+  for (size_t k = summand.steps.size(); k-- > 0;) {
+    const Node step = summand.steps[k];
+    x = step.op() == "cast" ? graph.make("cast", {x}, step.attrs().copy())
+                            : graph.make("mul", {x, step.operand(step.operand(0) == before ? 1 : 0)});
+    before = step.result();
+  }
+  return x;
 }
 
 /// Turn this: %s = scatter_into_constant(%i, %u, 0)  %m = mul(%s, %f)  %r = reduce_sum(%m)
 /// into this: %a = add(0, %u)  %t = scatter_into_constant(%i, %a, 1)  %b = gather_elements(%t, %i)
 ///            %m = mul(%b, %f)  %r = reduce_sum(%m)
-/// The sum is over the axis of the scatter, and maybe others; the product may be missing. Reading back a
-/// scattered element gives the update, and an index out of range stays an error. Nothing else reads %t, so it
-/// is computed at these places alone; it is filled with ones so that it is not merged with %s.
+/// The sum is over the axis of the scatter, and maybe others; the product may be missing, and there may be
+/// casts. Reading back a scattered element gives the update, and an index out of range stays an error.
+/// Nothing else reads %t, so it is computed at these places alone; it is filled with ones so that it is not
+/// merged with %s.
 bool sum_updates(Graph& graph, Node sum) {
   if (sum.op() != "reduce_sum") return false;
-  const auto [scatter, factor] = summand_of(sum.operand(0));
+  const auto summand = summand_of(sum.operand(0));
+  const Node scatter = summand.scatter;
   if (!scatter) return false;
   const auto axis = scatter.attrs().integer("axis"), rank = static_cast<int64_t>(scatter.result().rank());
   const auto axes = sum.attrs().integers("axes");
@@ -105,7 +133,7 @@ bool sum_updates(Graph& graph, Node sum) {
                                scatter.attrs().copy());
   Value back = graph.make("gather_elements", {put, indices}, {attr("axis", axis)});
   graph.set_insertion(sum);
-  if (factor) back = graph.make("mul", {back, factor});
+  back = after_steps(graph, summand, back);
   const Value result = graph.make("reduce_sum", {back}, sum.attrs().copy());
   graph.replace_uses(sum.result(), result);
   graph.erase(sum);

@@ -211,7 +211,8 @@ class Executable {
     /// Lets later runs return as soon as all work is queued; ports are then used in the order of the first
     /// device's stream. A run still waits if the host must do something afterwards: write an output of its
     /// own or, without `defer_checks`, check an index. With it, a later run of the context reports an index
-    /// that was out of range (FE-X10), and what no later run reports is a warning when the context closes.
+    /// that was out of range (FE-X10), and an error that no later run reports is a warning when the context
+    /// closes.
     void return_early(bool early, bool defer_checks = false) {
       early_ = early;
       defers_checks_ = early && defer_checks;

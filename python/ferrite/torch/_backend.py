@@ -92,8 +92,8 @@ def backend(
         module = with_pre_grad_passes(given, example_inputs, chosen)
         tensors = [one for one in (*example_inputs, *module.parameters()) if isinstance(one, torch.Tensor)]
         device = device_type_of(tensors)
-        # Regions that passes of pre_grad have changed are named by numbers of this process, and frozen weights
-        # are this process's.
+        # Regions that passes of pre_grad have changed are named by numbers of this process, and frozen
+        # weights are this process's.
         keep = module is given and not chosen.freeze and is_used(chosen, device)
         with contextlib.ExitStack() as settings:
             # Saved tensors are never overwritten, so a backward pass may run twice.

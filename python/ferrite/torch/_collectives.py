@@ -2,7 +2,7 @@
 """Collectives of torch.distributed in a graph: which nodes they are, and when they run.
 
 A node such as `_c10d_functional.all_reduce` starts a transfer between processes, and `wait_tensor` waits for
-its result. PyTorch's process group runs both, between segments. What lies between the two is computed during
+its result. PyTorch's process group runs both, between segments. Nodes between the two are computed during
 the transfer.
 """
 
@@ -56,9 +56,9 @@ def stretches(nodes: Iterable[fx.Node], is_ordered: Callable[[fx.Node], bool]) -
 
     - Collectives keep the order of the graph: it is the same in all processes, which would otherwise wait for
       each other.
-    - A collective starts as soon as its inputs are there. What it does not need is computed later.
-    - A wait runs when the next collective, or the rest of the graph, cannot go on without it. What can be
-      computed before it is.
+    - A collective starts as soon as its inputs are there. Nodes that it does not need are computed later.
+    - A wait runs when the next collective, or the rest of the graph, cannot go on without it. All nodes that
+      can be computed before it are.
 
     is_ordered: whether a node keeps its place among all nodes for which this holds.
     """

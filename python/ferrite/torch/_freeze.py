@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import operator
-import threading
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTInput, PlainAOTInput
 
 from ferrite.torch._compile import compile_graph
+from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import mutations_of
 from ferrite.torch._options import Options
 
@@ -65,7 +65,7 @@ class _Frozen:
         self._options = options
         self._positions = positions
         self._programs: list[tuple[list[torch.Tensor], Callable[[list[Any]], Sequence[Any]]]] = []
-        self._lock = threading.Lock()
+        self._lock = lock_that_survives_forks()
         self._boxed_call = True
 
     def _find(self, weights: Sequence[torch.Tensor]) -> Callable[[list[Any]], Sequence[Any]] | None:

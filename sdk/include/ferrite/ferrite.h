@@ -172,7 +172,7 @@ typedef struct ferrite_run_options {
   uint32_t outputs_on_device;
   // Non-zero: a run on a stream does not wait for its checks of indices. A later run of the model on that
   // stream reports an index that was out of range (FE-X10); nothing is read or written there in any case.
-  // What no later run reports is a warning in the log when the model is freed.
+  // An error that no later run reports is a warning in the log when the model is freed.
   uint32_t defer_checks;
 } ferrite_run_options;
 // ferrite_run and ferrite_run_alloc with options, which may be null. Release a tensor made on the device when

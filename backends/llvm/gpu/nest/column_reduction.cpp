@@ -110,8 +110,7 @@ class ColumnsPlanner {
     // A block has enough loads in flight for the bandwidth of its multiprocessor. Where most of these have no
     // block, a block for each result uses more of them, though it reads a part of each cache line.
     constexpr int64_t most_idle = 4;
-    if (plan.down == 1 || (busy && narrowest >= narrow) ||
-        plan.blocks * most_idle < machine_.multiprocessors)
+    if (plan.down == 1 || (busy && narrowest >= narrow) || plan.blocks * most_idle < machine_.multiprocessors)
       return std::nullopt;
     return plan;
   }

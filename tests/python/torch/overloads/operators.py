@@ -48,7 +48,7 @@ common_methods_invocations.wrapper_set_seed = lambda function, *args, **kwargs: 
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "int64": torch.int64, "bool": torch.bool}
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
-RECORD = pathlib.Path(__file__).resolve().parents[3] / "bench" / "results" / "torch-operators.json"
+RECORD = pathlib.Path(__file__).resolve().parents[4] / "bench" / "results" / "torch-operators.json"
 VERDICTS = {"ferrite": ("wrong", "fallback", "pass", "skip"), "inductor": ("error", "fallback", "whole", "skip")}
 # What these give is not determined by their inputs, nor by a seed.
 UNDETERMINED = {"empty", "empty_like", "new_empty", "empty_permuted", "empty_strided", "new_empty_strided"}
