@@ -225,15 +225,11 @@ static PyObject* model_save(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-static void take_bytes(void* context, const void* data, uint64_t bytes) {
-  const PyGILState_STATE state = PyGILState_Ensure();
-  *(PyObject**)context = PyBytes_FromStringAndSize(data, (Py_ssize_t)bytes);
-  PyGILState_Release(state);
-}
+static void take_bytes(void* context, const void* data, uint64_t bytes) { take_text(context, data, bytes); }
 
 // Compiles for tensors of these types, [(type code, bits, device type, device, dims)]. `package`: null, or
-// receives the program's package as bytes. -1 with an error set.
-static int compile_for(PyObject* self, PyObject* sequence, PyObject** package) {
+// receives the bytes of the program's package. -1 with an error set.
+static int compile_for(PyObject* self, PyObject* sequence, Text* package) {
   const Py_ssize_t count = PySequence_Size(sequence);
   if (count < 0) return -1;
   typedef struct {
@@ -279,10 +275,13 @@ static PyObject* model_compile_types(PyObject* self, PyObject* sequence) {
 }
 
 static PyObject* model_package(PyObject* self, PyObject* sequence) {
-  PyObject* package = NULL;
-  if (compile_for(self, sequence, &package) == 0) return package;
-  Py_XDECREF(package);
-  return NULL;
+  Text package = {NULL, 0};
+  PyObject* bytes = NULL;
+  if (compile_for(self, sequence, &package) == 0)
+    bytes =
+        package.data ? PyBytes_FromStringAndSize(package.data, (Py_ssize_t)package.bytes) : PyErr_NoMemory();
+  free(package.data);
+  return bytes;
 }
 
 void take_text(void* context, const char* text, uint64_t bytes) {

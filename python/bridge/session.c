@@ -98,12 +98,12 @@ static PyObject* session_passes(PyObject* self, PyObject* args) {
 
 static PyObject* session_identity(PyObject* self, PyObject* unused) {
   (void)unused;
-  PyObject* text = NULL;
+  Text text = {NULL, 0};
   int32_t status;
   Py_BEGIN_ALLOW_THREADS
   status = ferrite_session_identity(((Session*)self)->session, &text, take_text);
   Py_END_ALLOW_THREADS
-  return status == FERRITE_OK ? text : raise_last();
+  return string_of(text, status);
 }
 
 static PyMethodDef session_methods[] = {

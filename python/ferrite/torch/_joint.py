@@ -98,7 +98,7 @@ def compiled_part(module: fx.GraphModule) -> Boxed | None:
     if not calls:
         # The results of this part may be views of its arguments.
         made = any(isinstance(node.target, (View, WithGaps)) for node in module.graph.nodes)
-        return Eager.of(module) if made else None
+        return Boxed(Eager.of(module)) if made else None
     if not isinstance(module.get_submodule(calls[0].target), Part):
         return None
     (call,) = calls
