@@ -21,16 +21,19 @@ struct ForkState {
   std::atomic<uint64_t> forks{0};
   std::atomic<bool> is_broken{false};
   std::mutex one;  ///< held by a fork
+  std::atomic<const ForkSteps*> steps{nullptr};
 } fork_state;
 
 /// Nested calls of this thread.
 thread_local int call_depth = 0;
 /// Whether the fork that this thread makes holds `one`.
 thread_local bool holds_fork = false;
+/// The steps that the fork of this thread has begun.
+thread_local const ForkSteps* begun = nullptr;
 
-void before_fork() {
+void wait_for_calls() {
   // Another fork may wait for the call that this thread is in.
-  if (call_depth > 0) return;
+  if (call_depth > 0 || holds_fork) return;
   fork_state.one.lock();
   holds_fork = true;
   fork_state.is_forking.store(1);
@@ -39,7 +42,7 @@ void before_fork() {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-void after_fork() {
+void let_calls_begin() {
   if (!holds_fork) return;
   holds_fork = false;
   fork_state.is_forking.store(0);
@@ -47,12 +50,23 @@ void after_fork() {
   fork_state.one.unlock();
 }
 
-// Only atomics and a lock that this thread holds: the child of a process with several threads may do little.
+void before_fork() {
+  wait_for_calls();
+  begun = fork_state.steps.load();
+  if (begun) begun->before();
+}
+
+void after_fork() {
+  if (begun) begun->after();
+  let_calls_begin();
+}
+
 void in_child() {
   const int64_t own = call_depth > 0 ? 1 : 0;
   if (fork_state.inside.exchange(own) != own) fork_state.is_broken.store(true);
   fork_state.forks.fetch_add(1);
-  after_fork();
+  if (begun) begun->in_child();
+  let_calls_begin();
 }
 
 // Registered as the library is loaded, before there are calls. The C library removes the functions when the
@@ -60,6 +74,10 @@ void in_child() {
 [[maybe_unused]] const int registered = pthread_atfork(before_fork, after_fork, in_child);
 
 }  // namespace
+
+void wait_for_calls() { before_fork(); }
+
+void set_fork_steps(const ForkSteps& steps) { fork_state.steps.store(&steps); }
 
 uint64_t forks() { return fork_state.forks.load(std::memory_order_relaxed); }
 

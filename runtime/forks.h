@@ -7,8 +7,24 @@
 
 namespace ferrite::core::runtime {
 
+/// For a function that runs before a fork and takes a lock which calls take: waits until no other thread is
+/// in a call, as every fork does. Functions of pthread_atfork run in the reverse order of their registration,
+/// so that a lock might be taken before the fork waits for the calls that need it.
+void wait_for_calls();
+
 /// How many forks lie between this process and the one that loaded the library.
 uint64_t forks();
+
+/// What a fork does besides: `before` once it has waited for calls, then `after` in the parent and `in_child`
+/// in the child.
+struct ForkSteps {
+  void (*before)();
+  void (*after)();
+  void (*in_child)();
+};
+/// Sets the steps of the pool, which are the only ones. With a pthread_atfork() of its own, the pool would
+/// take its lock before the wait for calls, which need that lock to end.
+void set_fork_steps(const ForkSteps& steps);
 
 /// A call of the embedding API. A fork waits until no other thread is in one, and calls that begin meanwhile
 /// wait for the fork. So all locks of the library, of LLVM and of plugins are free in a child, and what they

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/pool.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "core/support/error.h"
 #include "core/support/warning.h"
 #include "ferrite/counted.hpp"
+#include "runtime/forks.h"
 
 namespace ferrite::core::runtime {
 namespace {
@@ -54,18 +54,18 @@ Pool& Pool::process() {
     of_process.store(&made);
     // A child has none of the threads, and locks as other threads held them. Changes under mutex_ could not
     // be completed there, so a fork takes it; it is held for moments only. A fork need not wait for a job,
-    // which the parent completes. The C library removes the functions with the library.
-    pthread_atfork(
-        [] {
-          forked = of_process.load();
-          if (forked) forked->mutex_.lock();
-        },
-        [] {
-          if (forked) forked->mutex_.unlock();
-        },
-        [] {
-          if (forked) forked->become_child();
-        });
+    // which the parent completes.
+    static constexpr ForkSteps steps{[] {
+                                       forked = of_process.load();
+                                       if (forked) forked->mutex_.lock();
+                                     },
+                                     [] {
+                                       if (forked) forked->mutex_.unlock();
+                                     },
+                                     [] {
+                                       if (forked) forked->become_child();
+                                     }};
+    set_fork_steps(steps);
     return made;
   }();
   return pool;

@@ -44,9 +44,10 @@ _settings = {"bundled_autograd_cache": True, "force_non_lazy_backward_lowering":
 
 def is_used(options: Options, device: str) -> bool:
     """Whether graphs for a device are kept. A listener wants reports of compilations, so there must be
-    some."""
+    some; the kernels that tuning chooses are not known before it."""
     return (
         SerializableAOTDispatchCompiler is not None
+        and options.tune is None
         and can_keep(options, device)
         and all(hasattr(torch._functorch.config, name) for name in _settings)
         and hasattr(torch.compiler.config, "cache_key_tag")

@@ -146,9 +146,9 @@ class OneProcess(BackendTest):
         """The names of the nodes that each divided graph of a function calls."""
         modules, reports = [], []
         _compile.listeners.append(reports.append)
-        original = _compile._eager
+        original = _compile.Eager.of
         try:
-            with unittest.mock.patch.object(_compile, "_eager", lambda module: modules.append(module) or original(module)):
+            with unittest.mock.patch.object(_compile.Eager, "of", lambda module: modules.append(module) or original(module)):
                 result = self.compiled(function)(*args)
                 if result.requires_grad:
                     result.sum().backward()
