@@ -33,7 +33,7 @@ thread_local const ForkSteps* begun = nullptr;
 
 void wait_for_calls() {
   // Another fork may wait for the call that this thread is in.
-  if (call_depth > 0 || holds_fork) return;
+  if (call_depth > 0) return;
   fork_state.one.lock();
   holds_fork = true;
   fork_state.is_forking.store(1);
@@ -74,8 +74,6 @@ void in_child() {
 [[maybe_unused]] const int registered = pthread_atfork(before_fork, after_fork, in_child);
 
 }  // namespace
-
-void wait_for_calls() { before_fork(); }
 
 void set_fork_steps(const ForkSteps& steps) { fork_state.steps.store(&steps); }
 

@@ -7,11 +7,6 @@
 
 namespace ferrite::core::runtime {
 
-/// For a function that runs before a fork and takes a lock which calls take: waits until no other thread is
-/// in a call, as every fork does. Functions of pthread_atfork run in the reverse order of their registration,
-/// so that a lock might be taken before the fork waits for the calls that need it.
-void wait_for_calls();
-
 /// How many forks lie between this process and the one that loaded the library.
 uint64_t forks();
 

@@ -8,6 +8,7 @@
 
 #include "core/support/abi/abi.h"
 #include "core/support/log.h"
+#include "core/support/warning.h"
 #include "ferrite/abi/error_words.h"
 #include "ferrite/counted.hpp"
 #include "runtime/bad_index.h"

@@ -35,12 +35,14 @@ class OperandStore {
       auto& statement = program_.statements[s];
       const bool is_product = statement.kind == FE_STATEMENT_CONTRACT &&
                               statement.contract_kind != FE_CONTRACT_CONV && !at_load_.statements[s];
-      if (is_product)
-        for (const OpId operand : {statement.contract_a, statement.contract_b})
+      if (is_product) {
+        for (const OpId operand : {statement.contract_a, statement.contract_b}) {
           if (is_scattered(statement, operand))
             read_copy(statement, operand, false, result);
           else if (is_misaligned(statement, operand))
             read_copy(statement, operand, true, result);
+        }
+      }
       for (auto& op : statement.ops)
         if (op.code == FE_OP_LOAD)
           if (const auto moved = moved_.find(op.buffer); moved != moved_.end()) op.buffer = moved->second;
