@@ -10,7 +10,7 @@ namespace ferrite::core::runtime {
 /// How many forks lie between this process and the one that loaded the library.
 uint64_t forks();
 
-/// What a fork does besides: `before` once it has waited for calls, then `after` in the parent and `in_child`
+/// Further steps of a fork: `before` once it has waited for calls, then `after` in the parent and `in_child`
 /// in the child.
 struct ForkSteps {
   void (*before)();
