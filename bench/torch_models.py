@@ -10,7 +10,7 @@ times   One process has all engines, each with its own copy of the model. Each i
         compared with eager's: outputs and loss, gradients, what AdamW changes. Then they run in turns, round by round.
 calls   Two fresh processes for each engine: the seconds of the first call with empty caches and with the caches of the
         first process. After that, the second process measures memory: the largest resident size during steps 3 to 5,
-        minus that before compiling, when model, inputs and the engine's Python modules are loaded.
+        minus that after model and inputs were made. So the engine's own modules and libraries count, too.
 
 Engines: eager; inductor, torch.compile's default, which also compiles the optimizer's step; ferrite, which has the
 optimizer in train_step. The table goes to standard output, all figures to bench/results/torch-*.json, those of a run of
@@ -57,6 +57,7 @@ class Engine:
     def __init__(self, name: str, row: table.Row):
         self.name, self.row = name, row
         self.module, self.inputs = row.made()
+        self.resident = resident("VmRSS")  # before the engine is loaded
         self.load()
         if row.kind == table.INFERENCE:
             compiled = self.compiled(self.module)
@@ -187,7 +188,6 @@ def resident(field: str) -> float:
 def measure_call(name: str, row: table.Row) -> dict:
     """Seconds of the first call, and memory of the steps after it."""
     engine = Engine(name, row)
-    before = resident("VmRSS")
     start = time.perf_counter()
     engine.run()
     first = time.perf_counter() - start
@@ -195,7 +195,7 @@ def measure_call(name: str, row: table.Row) -> dict:
     Path("/proc/self/clear_refs").write_text("5")  # the largest size begins anew
     for _ in range(3):
         engine.run()
-    return {"first_s": round(first, 3), "peak_mb": round(resident("VmHWM") - before, 1)}
+    return {"first_s": round(first, 3), "peak_mb": round(resident("VmHWM") - engine.resident, 1)}
 
 
 def child(arguments: argparse.Namespace) -> int:

@@ -311,6 +311,7 @@ Result<void> Executable::prepare(bool keep_sources) {
   if (!keep_sources) release_sources();
   // Plan last: whether a kernel can be recorded is known only after loading.
   if (record_runs) recording_ = plan_recording();
+  released_ = plan_released();
   init_ms = milliseconds_since(loaded);
   return {};
 }

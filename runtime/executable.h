@@ -14,6 +14,7 @@
 
 #include "core/support/error.h"
 #include "runtime/allocator.h"
+#include "runtime/arena_pool.h"
 #include "runtime/constant.h"
 #include "runtime/device.h"
 #include "runtime/recording.h"
@@ -98,6 +99,7 @@ struct PortInfo {
   int64_t bytes = 0;
   bool changed = false;   ///< an input whose contents the run changes
   std::string indexed{};  ///< the text that error messages use for an index into it
+  bool donated = false;   ///< an input that the run may leave with any contents
 };
 
 /// The alignment of buffers, which kernels may rely on. It does not hold for the caller's host memory.
@@ -195,6 +197,12 @@ class Executable {
     /// given to it instead of a new stream; it must outlive the context.
     explicit Context(const Executable& executable, void* native_stream = nullptr)
         : Context(executable, executable.steps, executable.arena_bytes, native_stream) {}
+    /// A context that takes its arena from the pool for each run. Only where the host's memory is the only
+    /// one, and not that of an allocator: elsewhere recordings name the arena, and work may still use it when
+    /// a run returns.
+    Context(const Executable& executable, ArenaPool& arenas)
+        : Context(executable, executable.steps, executable.arena_bytes, nullptr,
+                  executable.shares_arenas() ? &arenas : nullptr) {}
     ~Context();
     Context(const Context&) = delete;
 
@@ -249,7 +257,7 @@ class Executable {
     };
     /// A context for these launches of the program, with arenas of these sizes by device.
     Context(const Executable& executable, std::span<const Launch> launches,
-            std::span<const int64_t> arena_bytes, void* native_stream);
+            std::span<const int64_t> arena_bytes, void* native_stream, ArenaPool* arenas = nullptr);
     Result<void> open(uint32_t device, std::span<const Launch> launches, void* native_stream);
     /// The offset after the arena at which workspaces outside the arena begin.
     int64_t arena_end(uint32_t device) const;
@@ -261,6 +269,7 @@ class Executable {
     std::optional<std::vector<LaunchTime>> times_;
     bool early_ = false;
     bool defers_checks_ = false;
+    ArenaPool* const arenas_;                     ///< null: the context keeps its arenas
     const std::span<const int64_t> arena_bytes_;  ///< by device
   };
 
@@ -272,10 +281,20 @@ class Executable {
 
  private:
   friend class Context;
+  struct Released {
+    size_t step;
+    uint32_t input;
+  };
   struct Buffers {
     std::span<const void* const> inputs;
     std::span<void* const> outputs;
   };
+  /// Whether a run's arena is in the host's memory alone, and not of the session's allocator.
+  bool shares_arenas() const {
+    return devices.size() == 1 && devices[0]->host_memory && !(allocator && allocator->serves(*devices[0]));
+  }
+  /// run() of a context that has its arenas.
+  Result<void> run_in_arenas(Context& context, const Buffers& buffers) const;
   /// On a device with separate memory, the error words of all kernels are read once, after the last launch.
   Result<void> launch_all(std::span<const Launch> launches, const Buffers& buffers, Context& context) const;
   Result<void> launch(std::span<const Launch> launches, size_t number, const Buffers& buffers,
@@ -320,6 +339,10 @@ class Executable {
   /// The source device of a copy between peers.
   uint32_t giver_of(const Launch& launch) const { return memory_of(launch.arguments[0]); }
   RecordingPlan plan_recording() const;
+  /// The large donated inputs in the host's memory, by the step after which no other uses them.
+  std::vector<Released> plan_released() const;
+  /// Releases those that are done after this step. `released`: how many are so far.
+  void release_inputs(size_t step, const Buffers& buffers, size_t& released) const;
   /// Replays a recording, after recording one now if possible. Returns whether the run was done by a replay.
   Result<bool> replay(Context& context, const Buffers& buffers) const;
   Result<void> record(Context& context, const Buffers& buffers) const;
@@ -338,6 +361,7 @@ class Executable {
   std::vector<void*> modules_;  ///< by device
   std::vector<std::vector<std::byte>> aligned_constants_;
   RecordingPlan recording_;
+  std::vector<Released> released_;
 };
 
 }  // namespace ferrite::core::runtime

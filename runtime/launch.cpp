@@ -80,8 +80,8 @@ bool Executable::follows_launch(std::span<const Launch> launches, size_t number)
 }
 
 Executable::Context::Context(const Executable& executable, std::span<const Launch> launches,
-                             std::span<const int64_t> arena_bytes, void* native_stream)
-    : executable_(executable), work_(executable.devices.size()), arena_bytes_(arena_bytes) {
+                             std::span<const int64_t> arena_bytes, void* native_stream, ArenaPool* arenas)
+    : executable_(executable), work_(executable.devices.size()), arenas_(arenas), arena_bytes_(arena_bytes) {
   for (uint32_t d = 0; d < work_.size() && opened_; ++d)
     opened_ = open(d, launches, d == 0 ? native_stream : nullptr);
 }
@@ -113,7 +113,9 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
   if (has_peers) {
     FE_TRY(work.event, device.open_event());
   }
-  FE_TRY(work.arena, executable_.alloc(d, work.bytes, work.stream));
+  if (!arenas_) {
+    FE_TRY(work.arena, executable_.alloc(d, work.bytes, work.stream));
+  }
   if (!device.host_memory && fails) {
     const auto bytes = static_cast<int64_t>(launches.size() * sizeof(ErrorWords));
     FE_TRY(work.errors, executable_.alloc(d, bytes, work.stream));
@@ -409,9 +411,12 @@ Result<void> Executable::launch_all(std::span<const Launch> launches, const Buff
   for (auto& work : context.work_) work.waited = 0;
   // Waiting after each launch attributes times and errors to the launch that caused them.
   const bool waits = context.times_ || log::enabled(launch_channel);
+  const bool is_run = launches.data() == steps.data();
+  size_t released = 0;
   for (size_t k = 0; k < launches.size(); ++k) {
     if (!waits) {
       FE_CHECK(launch(launches, k, buffers, context));
+      if (is_run) release_inputs(k, buffers, released);
       continue;
     }
     const auto start = std::chrono::steady_clock::now();
@@ -522,8 +527,19 @@ Result<void> Executable::launch_kernel(std::span<const Launch> launches, size_t 
 Result<void> Executable::run(Context& context, std::span<const void* const> input_data,
                              std::span<void* const> output_data) const {
   FE_CHECK(context.opened_);
-  FE_CHECK(check_earlier_words(context));
   const Buffers buffers{input_data, output_data};
+  if (!context.arenas_) return run_in_arenas(context, buffers);
+  auto& work = context.work_[0];
+  FE_TRY(const auto arena, context.arenas_->take(devices[0], work.bytes));
+  work.arena = arena.data;
+  auto done = run_in_arenas(context, buffers);
+  context.arenas_->give_back(devices[0], arena);
+  work.arena = nullptr;
+  return done;
+}
+
+Result<void> Executable::run_in_arenas(Context& context, const Buffers& buffers) const {
+  FE_CHECK(check_earlier_words(context));
   if (context.times_) context.times_->clear();
   FE_TRY(context.recorded_.replayed, replay(context, buffers));
   if (!context.recorded_.replayed)
@@ -541,12 +557,12 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
       const auto& device = *devices[ports_device()];
       auto& work = context.work_[ports_device()];
       const bool from_host = host_reaches(slot);
-      FE_CHECK(device.copy(from_host ? FE_COPY_TO_DEVICE : FE_COPY_ON_DEVICE, output_data[k], from,
+      FE_CHECK(device.copy(from_host ? FE_COPY_TO_DEVICE : FE_COPY_ON_DEVICE, buffers.outputs[k], from,
                            slot.bytes, work.stream));
       if (from_host) work.add_source(from, slot.bytes);
       if (!context.early_) FE_CHECK(device.synchronise(work.stream));
     } else if (slot.bytes > 0) {
-      std::memcpy(output_data[k], from, static_cast<size_t>(slot.bytes));
+      std::memcpy(buffers.outputs[k], from, static_cast<size_t>(slot.bytes));
     }
   }
   return {};

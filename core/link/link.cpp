@@ -257,6 +257,8 @@ std::optional<BufferSlot> Builder::State::packed_slot(const GroupState& state, s
 
 void Builder::State::describe_ports() {
   executable_->inputs = link::describe_ports(program_, program_.inputs);
+  for (size_t k = 0; k < std::min(executable_->inputs.size(), options_.donated.size()); ++k)
+    executable_->inputs[k].donated = options_.donated[k];
   executable_->outputs = link::describe_ports(program_, program_.outputs);
   for (BufferId b : program_.outputs) executable_->output_slots.push_back(slot_of(program_.storage(b)));
 }

@@ -217,4 +217,16 @@ void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramSt
       reader.origins.insert(reader.origins.begin(), origin);
 }
 
+void take_narrow_operands(Statement& contract) {
+  const auto widens = [&](const BodyOp& op) {
+    return op.is_prim() && op.prim() == Prim::cast_ && is_float(op.dtype) &&
+           is_float(contract.ops[op.a].dtype) && bits_of(op.dtype) > bits_of(contract.ops[op.a].dtype);
+  };
+  for (auto* operand : {&contract.contract_a, &contract.contract_b}) {
+    OpId load = *operand;
+    while (widens(contract.ops[load])) load = contract.ops[load].a;
+    if (contract.ops[load].code == FE_OP_LOAD) *operand = load;
+  }
+}
+
 }  // namespace ferrite::core::schedule

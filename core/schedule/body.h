@@ -64,6 +64,10 @@ int64_t loaded_bytes(const LoopProgram& program, const Statement& map);
 /// holds for `producer`. Operations that become unused are removed.
 void splice_into(LoopProgram& program, ProgramStatement& reader, const ProgramStatement& producer);
 
+/// Makes the loads below widening casts the operands of a contraction: it takes the narrow type and widens it
+/// itself, as code for products does.
+void take_narrow_operands(Statement& contract);
+
 /// Translates all operation numbers in `statement` after its body was rebuilt. `numbers`: by old operation,
 /// the new one.
 void renumber(Statement& statement, const std::vector<OpId>& numbers);

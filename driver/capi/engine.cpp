@@ -2,6 +2,9 @@
 // libferrite.so: the compiler's sessions, models and programs, as the embedding API offers them.
 #include "runtime/capi/engine.h"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "driver/cache/kernel_folder.h"
@@ -44,14 +47,22 @@ class SessionModel final : public LoadedModel {
   }
   Result<std::shared_ptr<const RunnableProgram>> program(std::span<const std::vector<int64_t>> input_dims,
                                                          bool ports_on_device) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (const auto known = programs_.find(Request{input_dims, ports_on_device}); known != programs_.end())
+        return known->second.runnable;
+    }
     auto options = options_;
     options.ports_on_device = ports_on_device;
     FE_TRY(auto program, model_->program(input_dims, options));
     std::lock_guard lock(mutex_);
     // One object for each program, because it holds the program's contexts.
-    auto& known = programs_[program];
-    if (!known) known = std::make_shared<CompiledProgram>(program);
-    return known;
+    std::vector<std::vector<int64_t>> kept(input_dims.begin(), input_dims.end());
+    const Request request{kept, ports_on_device};  // its dims are those of the entry, also after the move
+    const auto known = programs_.find(request);
+    if (known != programs_.end()) return known->second.runnable;
+    auto runnable = std::make_shared<const CompiledProgram>(program);
+    return programs_.emplace(request, Known{std::move(kept), std::move(runnable)}).first->second.runnable;
   }
   Result<void> save(std::span<const std::vector<int64_t>> input_dims, std::span<const std::string> targets,
                     const std::string& path) override {
@@ -79,6 +90,7 @@ class SessionModel final : public LoadedModel {
     for (const auto& [dims, order, rank] : request.orders)
       options.orders.push_back({{dims, dims + rank}, {order, order + rank}});
     options.reorder_op = request.reorder_op;
+    options.donate_saved = request.donate_saved;
     FE_TRY(auto parts, model_->partition(request.forward_outputs, options, options_));
     return Parts{std::make_unique<SessionModel>(std::move(parts.forward), options_),
                  std::make_unique<SessionModel>(std::move(parts.backward), options_)};
@@ -87,8 +99,21 @@ class SessionModel final : public LoadedModel {
  private:
   const std::unique_ptr<Model> model_;
   const CompileOptions& options_;
-  std::mutex mutex_;  // guards the members below
-  std::map<std::shared_ptr<const Program>, std::shared_ptr<const RunnableProgram>> programs_;
+  /// Every call looks its program up, so that a request refers to the caller's dims.
+  struct Request {
+    std::span<const std::vector<int64_t>> input_dims;
+    bool ports_on_device;
+    bool operator<(const Request& other) const {
+      if (ports_on_device != other.ports_on_device) return other.ports_on_device;
+      return std::ranges::lexicographical_compare(input_dims, other.input_dims);
+    }
+  };
+  struct Known {
+    std::vector<std::vector<int64_t>> input_dims;  ///< to which the key refers
+    std::shared_ptr<const RunnableProgram> runnable;
+  };
+  std::mutex mutex_;  // guards the member below
+  std::map<Request, Known> programs_;
 };
 
 class SessionEngine final : public Engine {

@@ -118,23 +118,27 @@ OpDef attention_op() {
         Dims perm(operands[1].rank());
         for (size_t d = 0; d < perm.size(); ++d) perm[d] = static_cast<int64_t>(d);
         std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-        Value scores =
-            g.make("matmul", {operands[0], g.make("transpose", {operands[1]}, {attr("perm", perm)})});
+        // A product of operands of 16 bits is exact in f32, and so are matrix instructions. Scores of 16 bits
+        // would not be: softmax makes their absolute error the relative one of its results.
+        const auto transposed = g.make("transpose", {operands[1]}, {attr("perm", perm)});
+        Value scores = g.make("matmul", {widen(g, operands[0]), widen(g, transposed)});
         if (double scale = op.attrs.number("scale"); scale != 1)
           scores = g.make("mul", {scores, g.scalar(scores.dtype(), scale)});
         if (op.has_operand(3))
           scores = op.operand(3).dtype == boolean
                        ? g.make("where",
                                 {operands[3], scores, g.scalar(scores.dtype(), op.attrs.number("masked"))})
-                       : g.make("add", {scores, operands[3]});
+                       : g.make("add", {scores, widen(g, operands[3])});
         Value weights = g.make("softmax", {scores});
         if (op.attrs.boolean("nan_as_zero"))
           weights = g.make("where", {g.make("isnan", {weights}), g.scalar(weights.dtype(), 0), weights});
-        return std::vector{g.make("matmul", {weights, operands[2]})};
+        return std::vector{g.make("matmul", {cast_to(g, weights, operands[2].dtype()), operands[2]})};
       })
       .samples(
           {sample("%q: f32[2,3,4], %k: f32[2,5,4], %v: f32[2,5,6]", "attention(%q, %k, %v) {scale = 0.5}"),
            sample("%q: f32[2,2,3,4], %k: f32[2,1,5,4], %v: f32[2,1,5,4], %m: f32[3,5]",
+                  "attention(%q, %k, %v, %m) {scale = 0.5}"),
+           sample("%q: bf16[2,3,4], %k: bf16[2,5,4], %v: bf16[2,5,6], %m: bf16[3,5]",
                   "attention(%q, %k, %v, %m) {scale = 0.5}"),
            sample("%q: f32[2,3,4], %k: f32[2,5,4], %v: f32[2,5,6], %m: bool[3,5]",
                   "attention(%q, %k, %v, %m) {scale = 0.5, masked = -10000, nan_as_zero = true}")});

@@ -395,21 +395,24 @@ done:
   return orders;
 }
 
-// partition(forward outputs, kinds of the inputs as bytes, memory budget, saved, recomputed, orders)
+// partition(forward outputs, kinds of the inputs as bytes, memory budget, saved, recomputed, orders, donate
+// saved)
 static PyObject* model_partition(PyObject* self, PyObject* args) {
   Model* model = (Model*)self;
   unsigned long long forward_outputs;
   const char* kinds;
   Py_ssize_t kind_count;
   PyObject *saved, *recomputed, *orders;
+  int donates;
   ferrite_partition_options options = {.size = sizeof options};
-  if (!PyArg_ParseTuple(args, "Ky#dOOO", &forward_outputs, &kinds, &kind_count, &options.memory_budget,
-                        &saved, &recomputed, &orders))
+  if (!PyArg_ParseTuple(args, "Ky#dOOOp", &forward_outputs, &kinds, &kind_count, &options.memory_budget,
+                        &saved, &recomputed, &orders, &donates))
     return NULL;
   const uint64_t count = ferrite_model_input_count(model->model);
   if ((uint64_t)kind_count != count)
     return PyErr_Format(PyExc_ValueError, "%zd kinds for %llu inputs", kind_count, (unsigned long long)count);
   options.forward_outputs = forward_outputs;
+  options.donate_saved = (uint64_t)donates;
   options.input_kinds = (const uint8_t*)kinds;
   PyObject* held = PyList_New(0);
   const char** saved_names = held ? names_of(saved, &options.saved_count, held) : NULL;
@@ -470,9 +473,8 @@ static PyMethodDef model_methods[] = {
     {"changed_regions", model_changed_regions, METH_VARARGS,
      "changed_regions(phase, outputs): what passes change, as JSON."},
     {"partition", model_partition, METH_VARARGS,
-     "partition(forward_outputs, input_kinds, memory_budget, saved, recomputed, orders): the models "
-     "(forward, "
-     "backward) of a joint model; orders: pairs (dims, order) of tuples."},
+     "partition(forward_outputs, input_kinds, memory_budget, saved, recomputed, orders, donate_saved): the "
+     "models (forward, backward) of a joint model; orders: pairs (dims, order) of tuples."},
     {"stats", model_stats, METH_NOARGS, "Figures of the last program."},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot model_slots[] = {{Py_tp_dealloc, model_free},

@@ -73,6 +73,7 @@ class Model:
         saved: Sequence[str],
         recomputed: Sequence[str],
         orders: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+        donate_saved: bool,
         /,
     ) -> tuple[Model, Model]: ...
     def stats(self) -> _Stats: ...

@@ -48,6 +48,7 @@ struct PartitionRequest {
   std::vector<std::string> saved, recomputed;
   std::span<const ferrite_saved_order> orders{};
   std::string reorder_op{};
+  bool donate_saved = false;
 };
 
 /// A model file. Any-thread.

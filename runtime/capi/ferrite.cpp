@@ -88,6 +88,7 @@ void give(T* out, const T& value) {
 
 struct ferrite_session {
   std::shared_ptr<capi::Engine> engine;  // device tensors share it
+  runtime::ArenaPool arenas;             // of the devices that the engine has opened
 
   /// The tensor device, opened at first use. Errors are those of opening the device.
   Result<capi::TensorDevice> device();
@@ -132,7 +133,7 @@ struct ferrite_model {
       }
     }
     // Create it outside the lock: it opens streams and allocates arenas. Each concurrent run has its own.
-    return std::make_unique<capi::Staging>(place.first, place.second);
+    return std::make_unique<capi::Staging>(place.first, place.second, session->arenas);
   }
   void put_back(const RunKey& place, std::unique_ptr<capi::Staging> staging) {
     std::lock_guard lock(mutex);
@@ -555,6 +556,7 @@ int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_op
     request.recomputed.assign(given.recomputed, given.recomputed + given.recomputed_count);
     request.orders = {given.orders, given.order_count};
     if (given.reorder_op) request.reorder_op = given.reorder_op;
+    request.donate_saved = given.donate_saved != 0;
     FE_TRY(auto parts, model->model->partition(request));
     *forward = handle_of(model->session, std::move(parts.forward));
     *backward = handle_of(model->session, std::move(parts.backward));

@@ -7,12 +7,15 @@
 
 namespace ferrite::core::capi {
 
-Staging::Staging(std::shared_ptr<const RunnableProgram> program, void* native_stream)
+Staging::Staging(std::shared_ptr<const RunnableProgram> program, void* native_stream,
+                 runtime::ArenaPool& arenas)
     : program_(std::move(program)), executable_(program_->executable().get()), native_stream_(native_stream) {
   copies_.resize(program_->inputs().size() + program_->outputs().size());
   if (!executable_) return;
   apart_ = executable_->memory_of_ports() != runtime::Executable::host;
-  context_ = std::make_unique<runtime::Executable::Context>(*executable_, native_stream);
+  using Context = runtime::Executable::Context;
+  context_ = native_stream ? std::make_unique<Context>(*executable_, native_stream)
+                           : std::make_unique<Context>(*executable_, arenas);
 }
 
 Staging::~Staging() {

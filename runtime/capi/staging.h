@@ -14,7 +14,8 @@ namespace ferrite::core::capi {
 class Staging {
  public:
   /// `native_stream`: if not null, the caller's stream of the first device's driver; work is given to it.
-  explicit Staging(std::shared_ptr<const RunnableProgram> program, void* native_stream);
+  /// `arenas`: for programs that run in the host's memory. Kept by reference.
+  Staging(std::shared_ptr<const RunnableProgram> program, void* native_stream, runtime::ArenaPool& arenas);
   ~Staging();
   Staging(const Staging&) = delete;
 

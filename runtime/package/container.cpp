@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 using Bytes = std::span<const std::byte>;
 // The line ends and the end-of-file character reveal damage by a transfer in text mode, as in PNG.
 constexpr std::array<char, 8> magic = {'F', 'E', 'P', 'K', 'G', '\r', '\n', '\x1a'};
-constexpr uint32_t layout_version = 2;
+constexpr uint32_t layout_version = 3;
 /// Limit on the total size of compressed sections: more than any program needs, and small enough for any
 /// machine.
 constexpr uint64_t most_decompressed = uint64_t{512} << 20;

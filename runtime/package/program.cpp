@@ -21,6 +21,7 @@ void put(Encoder& to, const std::vector<PortInfo>& ports) {
     to.put(port.dtype);
     to.put(port.dims);
     to.put(port.changed);
+    to.put(port.donated);
     to.put(std::string_view(port.indexed));
   }
 }
@@ -96,6 +97,7 @@ class Reader {
       port.dtype = from_.get<DType>();
       port.dims = from_.list<int64_t>();
       port.changed = from_.get<uint8_t>() != 0;
+      port.donated = from_.get<uint8_t>() != 0;
       port.indexed = from_.text();
       if (!from_.ok()) break;
       if (!find_dtype(port.dtype)) return impossible_program("a port of its program has no known type");

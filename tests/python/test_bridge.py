@@ -4,6 +4,7 @@
 import ast
 import gc
 import json
+import mmap
 import pathlib
 import tempfile
 import threading
@@ -21,6 +22,12 @@ ANY = """ferrite graph 0
 graph @any(%x: f32[$n,3]) -> (%y "y") {
   symbol $n in [1, 1000]
   %y = neg(%x)
+}
+"""
+DONATED = """ferrite graph 0
+graph @twice(%x: f32[1024,1024] donated, %y: f32[1024,1024]) -> (%z "z") {
+  %s = add(%x, %y)
+  %z = matmul(%s, %s)
 }
 """
 JOINT = """ferrite graph 0
@@ -208,43 +215,63 @@ class BridgeTest(unittest.TestCase):
         model = self.session.load("exp.fe", JOINT.encode())
         x, w, g = (np.linspace(k, 1, 6, dtype=np.float32).reshape(2, 3) for k in range(3))
         y, gx = model.run(x, w, g)
-        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [])
+        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [], False)
         self.assertEqual([port[0] for port in forward.outputs()], ["y", "saved.0"])
         self.assertEqual([port[0] for port in backward.inputs()], ["saved.0", "g"])
         results = forward.run([x, w])
         np.testing.assert_allclose(np.from_dlpack(results[0]), y, rtol=1e-6)
         (gradient,) = backward.run([results[1], g])
         np.testing.assert_allclose(np.from_dlpack(gradient), gx, rtol=1e-6)
-        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1, 0))])
+        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1, 0))], False)
         self.assertEqual([port[2] for port in forward.outputs()], [(2, 3), (1, 2)])
+        (gradient,) = backward.run([forward.run([x, w])[1], g])
+        np.testing.assert_allclose(np.from_dlpack(gradient), gx, rtol=1e-6)
+        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [], True)
         (gradient,) = backward.run([forward.run([x, w])[1], g])
         np.testing.assert_allclose(np.from_dlpack(gradient), gx, rtol=1e-6)
         with self.assertRaises(ferrite.Error) as caught:
             forward.run([x])
         self.assertEqual(caught.exception.code, "FE-X01")
 
+    def test_memory_of_large_donated_inputs_goes_back_to_the_system(self):
+        values = np.eye(1024, dtype=np.float32)
+        model = self.session.load("donated.fe", DONATED.encode())
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/donated.fepkg"
+            model.save(path, values, values)
+            for run in (model.run, ferrite.Package(path, threads=1).run):
+                # Whole pages of this process, as large allocations have.
+                pages = mmap.mmap(-1, values.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+                x = np.frombuffer(pages, dtype=np.float32).reshape(values.shape)
+                x[:] = values
+                y = values.copy()
+                (z,) = run(x, y)
+                np.testing.assert_array_equal(z, 4 * values)
+                np.testing.assert_array_equal(y, values)
+                self.assertEqual(np.count_nonzero(x), 0)  # new pages, which are zero
+
     def test_what_cannot_be_divided_is_refused(self):
         model = self.session.load("exp.fe", JOINT.encode())._model
         for arguments in (
-            (3, bytes([0, 1, 2]), 1.0, [], [], []),  # more forward outputs than outputs
-            (2, bytes([0, 1, 2]), 1.0, [], [], []),  # a forward output that depends on a tangent
-            (1, bytes([0, 1, 3]), 1.0, [], [], []),  # no such kind
-            (1, bytes([0, 1, 2]), 2.0, [], [], []),  # no such budget
-            (1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1, 1))]),  # no order
+            (3, bytes([0, 1, 2]), 1.0, [], [], [], False),  # more forward outputs than outputs
+            (2, bytes([0, 1, 2]), 1.0, [], [], [], False),  # a forward output that depends on a tangent
+            (1, bytes([0, 1, 3]), 1.0, [], [], [], False),  # no such kind
+            (1, bytes([0, 1, 2]), 2.0, [], [], [], False),  # no such budget
+            (1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1, 1))], False),  # no order
         ):
             with self.subTest(arguments=arguments), self.assertRaises(ferrite.Error) as caught:
                 model.partition(*arguments)
             self.assertEqual(caught.exception.code, "FE-G58")
         with self.assertRaises(ValueError):
-            model.partition(1, bytes([0]), 1.0, [], [], [])
+            model.partition(1, bytes([0]), 1.0, [], [], [], False)
         with self.assertRaises(ValueError):
-            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1,))])
+            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1,))], False)
         with self.assertRaises(TypeError):
-            model.partition(1, bytes([0, 1, 2]), 1.0, [1], [], [])
+            model.partition(1, bytes([0, 1, 2]), 1.0, [1], [], [], False)
         with self.assertRaises(TypeError):
-            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [(2, 1)])
+            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [(2, 1)], False)
         with self.assertRaises(ferrite.Error) as caught:
-            self.model(ANY)._model.partition(1, bytes([0]), 1.0, [], [], [])
+            self.model(ANY)._model.partition(1, bytes([0]), 1.0, [], [], [], False)
         self.assertEqual(caught.exception.code, "FE-X04")
 
     def test_passes_of_a_phase(self):

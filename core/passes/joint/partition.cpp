@@ -21,6 +21,7 @@ struct Port {
   ValueId value;
   std::string name;
   std::vector<int64_t> order{};  ///< in which the port has the value's dims; empty: their own
+  bool is_donated = false;       ///< of an input
 };
 
 std::vector<ValueId> values_of(const std::vector<Port>& ports) {
@@ -68,14 +69,17 @@ Result<Graph> part_of(const Graph& joint, std::string_view suffix, const std::ve
   Subgraph copy(joint, part);
   for (const auto& input : inputs) {
     if (!read.contains(input.value)) continue;
+    const auto number = static_cast<uint32_t>(part.inputs().size());
     if (input.order.empty()) {
       FE_CHECK(copy.add_input(input.value, input.name));
+      FE_CHECK(part.set_donated(number, input.is_donated));
       continue;
     }
     std::vector<int64_t> back(input.order.size());
     for (size_t k = 0; k < back.size(); ++k)
       back[static_cast<size_t>(input.order[k])] = static_cast<int64_t>(k);
     FE_TRY(const auto stored, part.add_input(input.name, reordered(joint.type(input.value), input.order)));
+    FE_CHECK(part.set_donated(number, input.is_donated));
     FE_TRY(const auto value, reordered(part, stored, back, reorder_op));
     copy.set_image(input.value, value);
   }
@@ -154,7 +158,8 @@ Result<Partition> partition(const Graph& joint, const plugin::Registry& registry
   for (const auto value : saved.values) {
     auto found = names.find(value);
     std::vector<int64_t> order;
-    if (found == names.end()) {
+    const bool is_only_saved = found == names.end();
+    if (is_only_saved) {
       std::string name;
       do name = fmt::format("saved.{}", number++);
       while (is_taken(name));
@@ -162,7 +167,7 @@ Result<Partition> partition(const Graph& joint, const plugin::Registry& registry
       found = names.emplace(value, name).first;
       order = forward_outputs.back().order;
     }
-    backward_inputs.push_back({value, found->second, order});
+    backward_inputs.push_back({value, found->second, order, options.donate_saved && is_only_saved});
     const auto producer = joint.value(value).producer;
     ledger.add({"partition",
                 producer ? joint.describe(producer) : joint.value(value).name,

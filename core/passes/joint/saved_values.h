@@ -42,6 +42,7 @@ struct PartitionOptions {
   std::set<std::string, std::less<>> saved, recomputed;
   std::vector<SavedOrder> orders{};  ///< without one, values are saved row by row
   std::string reorder_op{};          ///< for `orders`: has one operand, and its dims as the attribute "perm"
+  bool donate_saved = false;  ///< the backward graph may overwrite saved values that no other output is
 };
 
 struct SavedValues {

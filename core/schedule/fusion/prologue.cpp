@@ -115,17 +115,7 @@ void take_prologue(LoopProgram& program, Dependencies& deps, uint32_t map, uint3
   auto& contract = program.statements[number];
   splice_into(program, contract, program.statements[map]);
   take_over(deps, number, map, storage);
-  // A widening cast remains outside of the operand: the contraction takes the narrow type and widens it
-  // itself.
-  for (auto* operand : {&contract.contract_a, &contract.contract_b}) {
-    OpId load = *operand;
-    const auto widens = [&](const BodyOp& op) {
-      return op.is_prim() && op.prim() == Prim::cast_ && is_float(op.dtype) &&
-             is_float(contract.ops[op.a].dtype) && bits_of(op.dtype) > bits_of(contract.ops[op.a].dtype);
-    };
-    while (widens(contract.ops[load])) load = contract.ops[load].a;
-    if (contract.ops[load].code == FE_OP_LOAD) *operand = load;
-  }
+  take_narrow_operands(contract);
 }
 
 }  // namespace ferrite::core::schedule

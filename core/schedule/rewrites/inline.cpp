@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "core/schedule/body.h"
 #include "core/schedule/rewrites/at_load.h"
@@ -140,8 +142,10 @@ class Inliner {
       for (const auto& st : reader.stores)
         if (program_.storage(st.buffer) == storage) return false;
       // A contraction's operand has to stay a load here; fusion decides about computed operands (prologues).
-      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage) && !unmasked_view)
-        return false;
+      const bool is_operand = reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage);
+      std::set<uint32_t> seen;
+      const bool narrows = is_operand && narrows_products(s, seen);
+      if (is_operand && !unmasked_view && !narrows) return false;
       const auto reads = static_cast<size_t>(std::ranges::count_if(reader.ops, [&](const BodyOp& op) {
         return op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage;
       }));
@@ -149,7 +153,7 @@ class Inliner {
       if (index_grows_too_large(program_, reader, producer)) return false;
       auto reader_cost = cost_of(program_, reader);
       if (!view && reader_cost.loads + cost.loads > most_loads) return false;
-      if (view) continue;
+      if (view || narrows) continue;
       // The number of times that the reader would compute each element.
       const int64_t computed = executions(reader) * static_cast<int64_t>(reads);
       bool recomputed = computed > points;
@@ -179,6 +183,58 @@ class Inliner {
     return load.code == FE_OP_LOAD && load.a == none && is_float(load.dtype) && is_float(value.dtype) &&
            bits_of(load.dtype) < bits_of(value.dtype) &&
            program_.buffers[load.buffer].elements() <= producer.points(VarKind::parallel);
+  }
+
+  /// The statement that makes a storage of contraction operands, behind views.
+  std::optional<uint32_t> operand_maker(BufferId storage) const {
+    while (!outputs_.count(storage) && !versioned_.count(storage) && deps_.writers[storage].size() == 1) {
+      const uint32_t s = deps_.writers[storage].front();
+      const auto& maker = program_.statements[s];
+      if (maker.kind != FE_STATEMENT_MAP || maker.stores.size() != 1 || maker.stores[0].mask != none ||
+          maker.stores[0].mode != FE_STORE_SET || !stores_identity(program_, maker))
+        return std::nullopt;
+      const auto& value = maker.ops[maker.stores[0].value];
+      if (value.code != FE_OP_LOAD || value.a != none) return s;
+      storage = program_.storage(value.buffer);
+    }
+    return std::nullopt;
+  }
+  /// The contractions that have a storage as an operand, directly or behind views.
+  void add_products(BufferId storage, std::set<uint32_t>& products) const {
+    for (uint32_t r : readers_[storage]) {
+      const auto& reader = program_.statements[r];
+      if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage)) products.insert(r);
+      if (reader.kind == FE_STATEMENT_MAP && reader.stores.size() == 1 &&
+          reader.ops[reader.stores[0].value].code == FE_OP_LOAD)
+        add_products(program_.storage(reader.stores[0].buffer), products);
+    }
+  }
+  /// Whether the statement only widens, and all contractions that have its result as an operand can take the
+  /// narrow type of both operands instead: products of two types have no instructions. `seen`: statements of
+  /// which this is assumed.
+  bool narrows_products(uint32_t s, std::set<uint32_t>& seen) const {
+    if (!seen.insert(s).second) return true;
+    const auto& producer = program_.statements[s];
+    if (at_load_.statements[s] || !widens(producer)) return false;
+    const auto narrow_type = [](const ProgramStatement& from) {
+      return from.ops[from.ops[from.stores[0].value].a].dtype;
+    };
+    std::set<uint32_t> products;
+    add_products(program_.storage(producer.stores[0].buffer), products);
+    for (const uint32_t r : products) {
+      const auto& reader = program_.statements[r];
+      for (const OpId id : {reader.contract_a, reader.contract_b}) {
+        const auto& load = reader.ops[id];
+        if (load.code != FE_OP_LOAD) return false;
+        if (load.dtype == narrow_type(producer)) continue;
+        const auto maker = operand_maker(program_.storage(load.buffer));
+        if (!maker || !widens(program_.statements[*maker]) ||
+            narrow_type(program_.statements[*maker]) != narrow_type(producer) ||
+            !narrows_products(*maker, seen))
+          return false;
+      }
+    }
+    return true;
   }
 
   /// Whether the statement gathers a few elements from the result of another statement. If it runs soon after
@@ -228,6 +284,7 @@ class Inliner {
 
   void inline_into(uint32_t r, uint32_t s, BufferId storage) {
     splice_into(program_, program_.statements[r], program_.statements[s]);
+    if (program_.statements[r].kind == FE_STATEMENT_CONTRACT) take_narrow_operands(program_.statements[r]);
     for (BufferId b : deps_.reads[s])
       if (readers_[b].insert(r).second) deps_.reads[r].push_back(b);
     std::erase(deps_.reads[r], storage);

@@ -142,18 +142,18 @@ void attention(Context& c) {
 }
 
 /// The five products of FlashAttention (Dao et al., 2022): the probabilities are recomputed from the saved
-/// logsumexp. Hidden keys are exactly 0 in both matrices, so that code can leave out blocks of them.
+/// logsumexp. Hidden keys are exactly 0 in both matrices, so that code can leave out blocks of them. As
+/// there, both are rounded to the type of the operands before they are multiplied.
 void attention_backward(Context& c) {
   const auto a = read_attention(c);
   const DType wide = accumulated(a.q.dtype());
   const int64_t heads = from_last(a.q, 2), shared = from_last(a.k, 2), queries = from_last(a.q, 1);
-  const auto wide_operand = [&](std::string_view name) { return cast_to(c, c.tensor(name), wide); };
-  const Value g = wide_operand(c.has("grad_out_") ? "grad_out_" : "grad_out"), out = wide_operand("out");
-  const Value q = cast_to(c, a.q, wide);
-  const Value k = for_each_head(c, cast_to(c, a.k, wide), heads),
-              v = for_each_head(c, cast_to(c, a.v, wide), heads);
-  Value log = wide_operand("logsumexp");
-  Dims rows = q.dims();
+  const auto widened = [&](Value x) { return cast_to(c, x, wide); };
+  const auto rounded = [&](Value x) { return cast_to(c, x, a.q.dtype()); };
+  const Value g = c.tensor(c.has("grad_out_") ? "grad_out_" : "grad_out");
+  const Value k = for_each_head(c, a.k, heads), v = for_each_head(c, a.v, heads);
+  Value log = widened(c.tensor("logsumexp"));
+  Dims rows = a.q.dims();
   rows.back() = 1;
   if (product(log.dims()) != product(rows)) log = slice_dim(c, log, log.rank() - 1, 0, queries);
   log = reshape_to(c, log, rows);
@@ -164,17 +164,17 @@ void attention_backward(Context& c) {
     if (given) x = select(c, given, x, number_like(c, x, 0));
     return a.causal ? c.make("trilu", {x}, attr("upper", false)) : x;
   };
-  Value score = binary(c, "mul", c.make("matmul", {q, transposed(c, k)}), a.scale);
+  Value score = binary(c, "mul", c.make("matmul", {widened(a.q), widened(transposed(c, k))}), a.scale);
   if (a.mask && a.mask.dtype() != boolean) score = binary(c, "add", score, cast_to(c, a.mask, wide));
   const Value p = seen(unary(c, "exp", binary(c, "sub", score, log)));
-  const Value dv = c.make("matmul", {transposed(c, p), g});
-  const Value dp = c.make("matmul", {g, transposed(c, v)});
-  const Value delta = over_last(c, "reduce_sum", binary(c, "mul", g, out));
+  const Value dv = c.make("matmul", {transposed(c, rounded(p)), g});
+  const Value dp = c.make("matmul", {widened(g), widened(transposed(c, v))});
+  const Value delta = over_last(c, "reduce_sum", binary(c, "mul", widened(g), widened(c.tensor("out"))));
   const Value off = binary(c, "sub", dp, delta);
   const Value ds = seen(binary(c, "mul", p, binary(c, "mul", off, a.scale)));
-  c.give(0, cast_to(c, c.make("matmul", {ds, k}), a.q.dtype()));
-  c.give(1, cast_to(c, sum_of_heads(c, c.make("matmul", {transposed(c, ds), q}), shared), a.k.dtype()));
-  c.give(2, cast_to(c, sum_of_heads(c, dv, shared), a.v.dtype()));
+  c.give(0, c.make("matmul", {rounded(ds), k}));
+  c.give(1, sum_of_heads(c, c.make("matmul", {transposed(c, rounded(ds)), a.q}), shared));
+  c.give(2, sum_of_heads(c, dv, shared));
   if (!c.wants(3)) return;
   // The mask's: summed over the dims along which it was broadcast.
   const Value dscore = seen(binary(c, "mul", p, off));

@@ -96,7 +96,8 @@ def backend(
         # weights are this process's.
         keep = module is given and not chosen.freeze and is_used(chosen, device)
         with contextlib.ExitStack() as settings:
-            # Saved tensors are never overwritten, so a backward pass may run twice.
+            # AOTAutograd would refuse to run a backward pass twice. Programs that overwrite what is kept for
+            # them get copies where it may.
             settings.enter_context(torch._functorch.config.patch(donated_buffer=False))
             if keep:
                 settings.enter_context(kept(chosen, device))

@@ -135,6 +135,21 @@ class Finished:
         return results
 
 
+class Donating:
+    """A program that overwrites some arguments, by position: what the forward pass kept for it alone. While
+    autograd may run the backward pass again, it gets copies of them."""
+
+    def __init__(self, program: Any, donated: Sequence[int]) -> None:
+        self._program = program
+        self._donated = donated
+
+    def __call__(self, arguments: list[Any]) -> Sequence[Any]:
+        if torch._C._autograd._get_current_graph_task_keep_graph():  # outside of a backward pass, too
+            for k in self._donated:
+                arguments[k] = arguments[k].clone()
+        return self._program(arguments)
+
+
 class SegmentCall:
     """A program as a function of tensors, for generated code."""
 
@@ -150,7 +165,7 @@ class Part(torch.nn.Module):
     """A compiled part of a joint graph, as a function of tensors and as a module of FX graphs.
 
     inputs: for each its memory order, DLPack's type and the dtype; outputs: their types, as _bridge.Program
-    takes them. said: the warnings of its compilation.
+    takes them. donated: the inputs that it overwrites. said: the warnings of its compilation.
     """
 
     def __init__(
@@ -158,11 +173,13 @@ class Part(torch.nn.Module):
         source: Compiled | _Origin,
         inputs: Sequence[tuple[Any, ...]],
         outputs: Sequence[Any],
+        donated: Sequence[int],
         said: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self._source = source
         self._inputs = list(inputs)
+        self._donated = donated
         self._own: Any = None
         self.outputs = list(outputs)
         self.said = said
@@ -171,8 +188,10 @@ class Part(torch.nn.Module):
         """The part as a function of one list, in which its inputs have these positions."""
         if isinstance(self._source, _Origin):
             self._source = self._source.load()
+        sources = list(sources)
         inputs = [(source, *rest, False) for source, rest in zip(sources, self._inputs, strict=True)]
-        return self._source.program(inputs, outputs)
+        program = self._source.program(inputs, outputs)
+        return Donating(program, [sources[k] for k in self._donated]) if self._donated else program
 
     def __call__(self, *tensors: Any) -> Sequence[Any]:
         if self._own is None:
@@ -191,7 +210,7 @@ class Part(torch.nn.Module):
         origin = self._source if isinstance(self._source, _Origin) else self._source.origin
         if origin is None:
             raise BypassAOTAutogradCache("its program cannot be a package")
-        return Part, (origin, self._inputs, self.outputs, self.said)
+        return Part, (origin, self._inputs, self.outputs, self._donated, self.said)
 
 
 class _Namespace:

@@ -304,6 +304,7 @@ class _Joint:
             saved,
             recomputed,
             _saved_orders(self.graph),
+            True,  # autograd frees what it keeps for a backward pass with it
         )
 
     def _modules(self, forward: Any, backward: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -399,7 +400,8 @@ class _Joint:
         for name, dtype, dims in model.outputs():
             ports.add_saved(name, dtype, dims)
             types.append(ports.output_type(name))
-        part = Part(made, [ports.argument(name) for name in inputs], types, self.compiler.said)
+        donated = [k for k, name in enumerate(inputs) if name in ports.saved]
+        part = Part(made, [ports.argument(name) for name in inputs], types, donated, self.compiler.said)
         self.module.add_module(target, part)
         call = graph.call_module(target, tuple(given[name] for name in inputs))
         call.meta["val"] = [ports.fake(name) for name in outputs]
@@ -420,6 +422,7 @@ class _Ports:
     """Types of the ports of both parts, by name."""
 
     def __init__(self, segment: Segment, device: torch.device) -> None:
+        self.saved: set[str] = set()  # values that only the parts have
         self._device = device
         self._orders = {node.name: order for node, order in segment.inputs}
         self._inputs = {
@@ -442,6 +445,7 @@ class _Ports:
         """A value that only the forward part has, with its dims in the order of its port."""
         if name in self._outputs:
             return
+        self.saved.add(name)
         with self._mode:
             self._fakes[name] = torch.empty(dims, dtype=dtypes[dtype], device=self._device)
         number = self._device.index or 0

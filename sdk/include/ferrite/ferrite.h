@@ -254,7 +254,8 @@ typedef struct ferrite_partition_options {
   const ferrite_saved_order* orders;
   uint64_t order_count;
   const char*
-      reorder_op;  // the op, with one operand and the attribute "perm"; null where there are no orders
+      reorder_op;         // the op, with one operand and the attribute "perm"; null where there are no orders
+  uint64_t donate_saved;  // not 0: the backward part may overwrite the memory of its inputs "saved.0", ...
 } ferrite_partition_options;
 // Divides a joint model in a forward and a backward part, models of the same session: imports it, runs the
 // passes of the stages from decompose_early to joint_post on the whole of it, and chooses the values that the
@@ -262,9 +263,10 @@ typedef struct ferrite_partition_options {
 // post_grad_pre on. The sizes of all inputs must be fixed (FE-X04).
 // The forward part has the forward outputs and then those that it keeps, named "saved.0", ... Each part has
 // the inputs of the model that it reads, under their names. Inputs of the backward part are those, tangents
-// among them, and outputs of the forward part, under the names that they have there.
-// FE-G58 if the model or the options do not allow it, among them an order that has not each dim once; errors
-// of importing and of passes.
+// among them, and outputs of the forward part, under the names that they have there. With `donate_saved`, a
+// run of the backward part leaves those outputs that are only kept for it with any contents, so that its peak
+// memory is less; to run it twice on them, copy them first. FE-G58 if the model or the options do not allow
+// it, among them an order that has not each dim once; errors of importing and of passes.
 FERRITE_API int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_options* options,
                                             ferrite_model** forward, ferrite_model** backward);
 

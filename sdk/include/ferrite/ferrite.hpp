@@ -245,12 +245,12 @@ struct Port {
 
 using Stats = ferrite_stats;
 
-/// How Model::partition() divides a joint model; as ferrite_partition_options.
 /// The order in which the dims of values that the forward part keeps lie in memory.
 struct SavedOrder {
   std::vector<int64_t> dims;   ///< [rank]: of the values
   std::vector<int64_t> order;  ///< [rank]: by position, the dim that is stored there; the last is contiguous
 };
+/// How Model::partition() divides a joint model; as ferrite_partition_options.
 struct PartitionOptions {
   uint64_t forward_outputs = 0;           ///< the first outputs, which are the forward part's
   std::vector<uint8_t> input_kinds;       ///< by input: FERRITE_INPUT_*
@@ -259,6 +259,7 @@ struct PartitionOptions {
   std::vector<std::string> recomputed{};  ///< nodes whose results are never kept
   std::vector<SavedOrder> orders{};       ///< of kept values; without one, they are kept row by row
   std::string reorder_op{};               ///< for `orders`: has one operand, and its dims as "perm"
+  bool donate_saved = false;              ///< the backward part may overwrite values kept only for it
 };
 
 class Model {
@@ -360,6 +361,7 @@ class Model {
     given.orders = orders.data();
     given.order_count = orders.size();
     given.reorder_op = options.reorder_op.c_str();
+    given.donate_saved = options.donate_saved ? 1 : 0;
     ferrite_model *forward = nullptr, *backward = nullptr;
     detail::check_call(ferrite_model_partition(handle_.get(), &given, &forward, &backward));
     return {Model(session_, forward), Model(session_, backward)};

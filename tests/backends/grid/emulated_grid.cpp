@@ -273,6 +273,24 @@ void add_run(llvm::Module& module, llvm::Function* kernel) {
   builder.CreateRetVoid();
 }
 
+/// The function of the compiler's library that rounds to bf16, to the nearest, ties to even: code for a
+/// machine without the instruction calls it, and not every such library has it.
+void add_rounding(llvm::Module& module) {
+  auto& context = module.getContext();
+  auto* type =
+      llvm::FunctionType::get(llvm::Type::getBFloatTy(context), llvm::Type::getFloatTy(context), false);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "__truncsfbf2", module);
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", function));
+  auto* value = function->getArg(0);
+  auto* bits = builder.CreateBitCast(value, builder.getInt32Ty());
+  auto* odd = builder.CreateAnd(builder.CreateLShr(bits, 16), 1);
+  auto* rounded = builder.CreateAdd(bits, builder.CreateAdd(odd, builder.getInt32(0x7FFF)));
+  auto* quiet = builder.CreateOr(bits, 0x400000);
+  auto* wide = builder.CreateSelect(builder.CreateFCmpUNO(value, value), quiet, rounded);
+  builder.CreateRet(builder.CreateBitCast(
+      builder.CreateTrunc(builder.CreateLShr(wide, 16), builder.getInt16Ty()), type->getReturnType()));
+}
+
 /// The GPU's table, with the code generator of this machine.
 emitter::Target on_this_machine(emitter::Target target) {
   const auto host = cpu::parse_target(cpu::describe_host());
@@ -312,6 +330,7 @@ EmulatedKernel emulate_on_grid(const loop::Kernel& kernel, emitter::Target targe
   const size_t shared_bytes = share(module, target, result.dynamic_bytes, cluster);
   emulate_calls(module, *names);
   add_run(module, module.getFunction("kernel"));
+  add_rounding(module);
   auto object = machine.object(module);
   auto jit = std::make_shared<cpu::Jit>();
   const std::span<const std::byte> bytes[] = {std::as_bytes(std::span(object))};

@@ -159,6 +159,30 @@ class Joint(BackendTest):
         model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
         self.check_joint(model, torch.randn(6, 8), backwards=2)
 
+    def test_what_is_kept_is_overwritten_only_by_the_last_backward_pass(self):
+        kept = []
+
+        def keep(tensor):
+            kept.append(tensor)
+            return tensor
+
+        def layers(x, w):
+            for _ in range(4):
+                x = (x @ w).tanh()
+            return x @ w
+
+        x, w = (torch.randn(64, 64).div(8).requires_grad_() for _ in range(2))
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            y = self.compiled(layers)(x, w)
+        own = [tensor for tensor in kept if tensor.data_ptr() not in (x.data_ptr(), w.data_ptr(), y.data_ptr())]
+        self.assertTrue(own)
+        before = [tensor.clone() for tensor in own]
+        first = torch.autograd.grad(y.sum(), (x, w), retain_graph=True)
+        self.assertTrue(all(map(torch.equal, own, before)))
+        second = torch.autograd.grad(y.sum(), (x, w))
+        self.assertTrue(all(map(torch.equal, first, second)))
+        self.assertFalse(all(map(torch.equal, own, before)))
+
     def test_frozen_parameters_and_parts_without_gradients(self):
         class Frozen(nn.Module):
             def __init__(self):

@@ -35,7 +35,7 @@ BARE = 'schema = 0\nextends = "none"\nenable = ["ferrite.cpu"]\n[pipeline]\ndevi
 DESCRIPTION, PROGRAM, CODE, GRAPH, WEIGHTS = range(1, 6)
 STORED, ZSTD = range(2)
 HEADER, ENTRY = struct.Struct("<8sIIQ64s"), struct.Struct("<IIIIQQQ64s")
-MAGIC, VERSION = b"FEPKG\r\n\x1a", 2
+MAGIC, VERSION = b"FEPKG\r\n\x1a", 3
 
 zstd = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
 zstd.ZSTD_decompress.restype = ctypes.c_size_t
@@ -132,7 +132,7 @@ class Fields:
         self.list(self.text, self.text)
         for _ in range(2):
             self.list(self.text, lambda: self.number("type", "<H"), lambda: self.list(lambda: self.number("dim")),
-                      lambda: self.number("changed", "<B"), self.text)  # fmt: skip
+                      lambda: self.number("changed", "<B"), lambda: self.number("donated", "<B"), self.text)  # fmt: skip
         for _ in range(2):  # of a run, and at load
             self.list(lambda: self.number("arena"))
         self.list(lambda: self.number("persistent device", "<I"), lambda: self.number("persistent bytes"))

@@ -209,6 +209,29 @@ graph @exp(%x: f32[16], %g: f32[16]) -> (%y "y", %gx "gx") joint(forward_outputs
   expect_equal(joint, *parts);
 }
 
+TEST_F(Partitions, DonateWhatIsKeptForTheBackwardPartAlone) {
+  const auto joint = parse(R"(
+graph @products(%x: f32[4,4], %w: f32[4,4], %g: f32[4,4]) -> (%y "y", %gx "gx") joint(forward_outputs = 1) {
+  %a = matmul(%x, %w) : f32[4,4]
+  %b = matmul(%a, %w) : f32[4,4]
+  %y = exp(%b) : f32[4,4]
+  %c = mul(%g, %y) : f32[4,4]
+  %gx = mul(%c, %a) : f32[4,4]
+}
+)");
+  for (const bool donates : {false, true}) {
+    PartitionOptions options{{transient, held, tangent}, 1, {}, {}};
+    options.donate_saved = donates;
+    const auto parts = divide(joint, options);
+    ASSERT_TRUE(parts) << parts.error().message();
+    const auto& inputs = parts->backward.inputs();
+    ASSERT_EQ(inputs.size(), 3u);  // y, saved.0 and g
+    for (const auto& input : inputs)
+      EXPECT_EQ(input.donated, donates && parts->backward.value(input.value).name == "saved.0");
+    expect_equal(joint, *parts);
+  }
+}
+
 TEST_F(Partitions, AGradientMayBeAnInput) {
   const auto joint = parse(R"(
 graph @mul(%x: f32[16], %g: f32[16]) -> (%y "y", %x "gx", %g "gy") joint(forward_outputs = 1) {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory of donated inputs in the host's memory: after its last use in a run, its pages go back to the
+// system.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "runtime/executable.h"
+
+namespace ferrite::core::runtime {
+namespace {
+
+/// Smaller inputs are not worth a call of the system.
+constexpr int64_t released_bytes = int64_t{1} << 20;
+
+/// Gives the whole pages of memory whose contents nobody needs back to the system; they are zero, or as in
+/// the file that is mapped there, when they are used again.
+void release_pages(const void* data, int64_t bytes) {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const auto begin = (address + page - 1) / page * page;
+  const auto end = (address + static_cast<uintptr_t>(bytes)) / page * page;
+  // Memory that has no pages to give, locked memory among it, stays as it is.
+  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+}  // namespace
+
+std::vector<Executable::Released> Executable::plan_released() const {
+  std::vector<Released> list;
+  // Elsewhere a step may still run when it was launched.
+  if (devices.size() != 1 || !devices[0]->host_memory || devices[0]->has_streams()) return list;
+  for (uint32_t k = 0; k < inputs.size(); ++k) {
+    if (!inputs[k].donated || inputs[k].changed || inputs[k].bytes < released_bytes) continue;
+    const auto is_input = [k](const BufferSlot& slot) {
+      return slot.kind == BufferSlot::Kind::input && slot.number == k;
+    };
+    if (std::ranges::any_of(output_slots, is_input)) continue;
+    for (size_t step = steps.size(); step-- > 0;)
+      if (std::ranges::any_of(steps[step].arguments, is_input)) {
+        list.push_back({step, k});
+        break;
+      }
+  }
+  std::ranges::sort(list, {}, &Released::step);
+  return list;
+}
+
+void Executable::release_inputs(size_t step, const Buffers& buffers, size_t& released) const {
+  for (; released < released_.size() && released_[released].step == step; ++released) {
+    const auto input = released_[released].input;
+    release_pages(buffers.inputs[input], inputs[input].bytes);
+  }
+}
+
+}  // namespace ferrite::core::runtime
