@@ -45,7 +45,7 @@ void swiglu(Context& c) {
   c.give(c.make("mul", {swish_of(c, c.operand(0)), c.operand(1)}));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry activation_entries[] = {
     {"Relu", 6, newest, plain, "relu"},
     {"Sigmoid", 6, newest, plain, "sigmoid"},
     {"HardSwish", 14, newest, plain, "hardswish"},
@@ -67,6 +67,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> activation_ops() { return entries; }
+std::span<const OpEntry> activation_ops() { return activation_entries; }
 
 }  // namespace ferrite::from_onnx

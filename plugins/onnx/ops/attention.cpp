@@ -80,10 +80,10 @@ void attention(Context& c) {
   c.give(result);
 }
 
-constexpr OpEntry entries[] = {{"Attention", 23, newest, attention}};
+constexpr OpEntry attention_entries[] = {{"Attention", 23, newest, attention}};
 
 }  // namespace
 
-std::span<const OpEntry> attention_ops() { return entries; }
+std::span<const OpEntry> attention_ops() { return attention_entries; }
 
 }  // namespace ferrite::from_onnx

@@ -29,7 +29,7 @@ void einsum(Context& c) {
   c.give(c.graph.make("einsum", operands, {attr("equation", equation)}));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry contract_entries[] = {
     {"MatMul", 1, newest, matmul},
     {"Gemm", 7, newest, gemm},
     {"MatMulInteger", 10, newest, matmul_integer},
@@ -38,6 +38,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> contract_ops() { return entries; }
+std::span<const OpEntry> contract_ops() { return contract_entries; }
 
 }  // namespace ferrite::from_onnx

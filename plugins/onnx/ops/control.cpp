@@ -19,12 +19,12 @@ void if_op(Context& c) {
   for (size_t k = 0; k < outputs.size(); ++k) c.give(k, outputs[k]);
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry control_entries[] = {
     {"If", 1, newest, if_op},
 };
 
 }  // namespace
 
-std::span<const OpEntry> control_ops() { return entries; }
+std::span<const OpEntry> control_ops() { return control_entries; }
 
 }  // namespace ferrite::from_onnx

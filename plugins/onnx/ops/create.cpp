@@ -165,7 +165,7 @@ void random(Context& c, const Dims& shape, DType dtype) {
 void random_of_shape(Context& c) { random(c, *c.integers("shape"), given_dtype(c, f32)); }
 void random_like(Context& c) { random(c, c.type(0).dims, given_dtype(c, c.type(0).dtype)); }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry create_entries[] = {
     {"Constant", 1, newest, constant},
     {"ConstantOfShape", 9, newest, constant_of_shape},
     {"Range", 11, newest, range},
@@ -180,6 +180,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> create_ops() { return entries; }
+std::span<const OpEntry> create_ops() { return create_entries; }
 
 }  // namespace ferrite::from_onnx

@@ -51,13 +51,13 @@ void softmax_cross_entropy(Context& c) {
   if (c.wants(1)) c.give(1, log_probability);
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry loss_entries[] = {
     {"NegativeLogLikelihoodLoss", 12, newest, nll_loss},
     {"SoftmaxCrossEntropyLoss", 12, newest, softmax_cross_entropy},
 };
 
 }  // namespace
 
-std::span<const OpEntry> loss_ops() { return entries; }
+std::span<const OpEntry> loss_ops() { return loss_entries; }
 
 }  // namespace ferrite::from_onnx

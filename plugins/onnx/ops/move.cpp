@@ -156,7 +156,7 @@ void reverse_sequence(Context& c) {
                 attr("time_axis", time)));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry move_entries[] = {
     {"Slice", 1, newest, slice},
     {"Split", 2, newest, split},
     {"Concat", 1, newest, concat},
@@ -173,6 +173,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> move_ops() { return entries; }
+std::span<const OpEntry> move_ops() { return move_entries; }
 
 }  // namespace ferrite::from_onnx

@@ -99,7 +99,7 @@ void lrn(Context& c) {
                 attr("bias", c.number("bias", 1.0))));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry norm_entries[] = {
     {"Softmax", 1, newest, softmax, "softmax"},
     {"LogSoftmax", 1, newest, softmax, "log_softmax"},
     {"Hardmax", 1, newest, hardmax},
@@ -115,6 +115,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> norm_ops() { return entries; }
+std::span<const OpEntry> norm_ops() { return norm_entries; }
 
 }  // namespace ferrite::from_onnx

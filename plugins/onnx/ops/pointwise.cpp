@@ -103,7 +103,7 @@ void cast(Context& c) {
 }
 void cast_like(Context& c) { c.give(convert_to(c, c.operand(0), c.operand(1).dtype())); }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry pointwise_entries[] = {
     {"Add", 7, newest, binary, "add"},
     {"Sub", 7, newest, binary, "sub"},
     {"Mul", 7, newest, binary, "mul"},
@@ -161,6 +161,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> pointwise_ops() { return entries; }
+std::span<const OpEntry> pointwise_ops() { return pointwise_entries; }
 
 }  // namespace ferrite::from_onnx

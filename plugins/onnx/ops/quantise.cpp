@@ -126,7 +126,7 @@ void conv_integer(Context& c) {
   c.give(convolve(c, w, x, kernel, {}));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry quantise_entries[] = {
     {"QuantizeLinear", 10, newest, quantize},
     {"DequantizeLinear", 10, newest, dequantize},
     {"DynamicQuantizeLinear", 11, newest, dynamic_quantize},
@@ -137,6 +137,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> quantise_ops() { return entries; }
+std::span<const OpEntry> quantise_ops() { return quantise_entries; }
 
 }  // namespace ferrite::from_onnx

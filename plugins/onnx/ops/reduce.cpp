@@ -60,7 +60,7 @@ void top_k(Context& c) {
   for (size_t r = 0; r < results.size(); ++r) c.give(r, results[r]);
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry reduce_entries[] = {
     {"ReduceSum", 1, newest, reduce_sum, "reduce_sum"},
     {"ReduceMean", 1, newest, reduce_other, "reduce_mean"},
     {"ReduceProd", 1, newest, reduce_other, "reduce_prod"},
@@ -79,6 +79,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> reduce_ops() { return entries; }
+std::span<const OpEntry> reduce_ops() { return reduce_entries; }
 
 }  // namespace ferrite::from_onnx

@@ -117,13 +117,13 @@ void resize(Context& c) {
             attr("extrapolation_value", c.number("extrapolation_value", 0.0))});
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry resize_entries[] = {
     {"Resize", 10, newest, resize},
     {"Upsample", 7, 9, upsample},
 };
 
 }  // namespace
 
-std::span<const OpEntry> resize_ops() { return entries; }
+std::span<const OpEntry> resize_ops() { return resize_entries; }
 
 }  // namespace ferrite::from_onnx

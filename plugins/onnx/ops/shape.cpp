@@ -164,7 +164,7 @@ void space_to_depth(Context& c) {
   c.give(reshape_to(c, moved, {n, channels * block * block, h, w}));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry shape_entries[] = {
     {"Identity", 1, newest, identity},
     {"Dropout", 7, newest, dropout},
     {"Shape", 1, newest, shape},
@@ -182,6 +182,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> shape_ops() { return entries; }
+std::span<const OpEntry> shape_ops() { return shape_entries; }
 
 }  // namespace ferrite::from_onnx

@@ -171,7 +171,7 @@ void global_pool(Context& c) {
   c.give(reduce_over(c, op, x, dim_range(2, x.rank())));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry window_entries[] = {
     {"Conv", 1, newest, conv},
     {"ConvTranspose", 1, newest, conv_transpose},
     {"MaxPool", 1, newest, max_pool},
@@ -184,6 +184,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> window_ops() { return entries; }
+std::span<const OpEntry> window_ops() { return window_entries; }
 
 }  // namespace ferrite::from_onnx

@@ -92,7 +92,7 @@ class PluginCheckTest(ProgramTest):
 
     def test_passes_that_are_wrong(self):
         # With this seed, sampled graphs subtract different values; with about half of the seeds none does.
-        checks = self.findings("--level", "L3", "--seed", "11", self.plugin("unsound"))
+        checks = self.findings("--level", "L3", "--seed", "14", self.plugin("unsound"))
         name = "L3 pass check.unsound.{} (pre_grad): {}"
         self.assertFails(checks, name.format("swap", "numerics"), "FE-P49", "changes what .* computes")
         self.assertFails(checks, name.format("grow", "settles"), "FE-P50", "still changes it")
