@@ -44,8 +44,8 @@ LINK = re.compile(r"""\[[^\]]*\]\(([^)\s]+)\)|^\[[^\]]+\]:\s+(\S+)|<(?:a|img)\s[
 CODE = re.compile(r"(`+)(?:(?!\1).)+?\1", re.DOTALL)
 
 GUIDES = ("docs/contribute/read-the-code.md", "docs/architecture.md")  # the pages whose names of C++ are checked
-SOURCES = ("core", "runtime", "driver", "tools", "sdk", "plugins", "passes", "backends", "tests")
-SUFFIXES = (".h", ".hpp", ".cpp", ".c", ".def")
+SOURCES = ("core", "python", "runtime", "driver", "tools", "sdk", "plugins", "passes", "backends", "tests")
+SUFFIXES = (".h", ".hpp", ".cpp", ".c", ".def", ".py")
 NAME = re.compile(r"(?=[\w:]{6})\w*[A-Z_]\w*(?:::\w+)*|(?=[\w:]{6})\w+(?:::\w+)+")
 FILE = re.compile(r"[\w-]+\.(?:hpp|cpp|h|c|def)")
 

@@ -159,7 +159,10 @@ class Inliner {
       bool recomputed = computed > points;
       if (recomputed && (cost.expensive > 0 || cost.prims > cheap_ || cost.loads > 1 || cost.indirect > 0))
         return false;
-      if (recomputed && computed > most_times * points && cost.loads > 0 && cost.prims > 0) return false;
+      // To widen a number takes as long as to load the wide one.
+      if (recomputed && computed > most_times * points && cost.loads > 0 && cost.prims > 0 &&
+          !widens(producer))
+        return false;
     }
     if (view) return true;
     if (picks_few(producer, points)) return false;

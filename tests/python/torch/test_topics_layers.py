@@ -102,6 +102,7 @@ Attention = topic("Attention", {
     "scaled": case(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.3), q, k, v, gradients=True),
     "with a bias": case(lambda q, k, v, b: F.scaled_dot_product_attention(q, k, v, b), q, k, v, bias, gradients=True),
     "with a mask": case(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m | torch.eye(6, dtype=torch.bool)), q, k, v, keep, gradients=True),
+    "of large scores in bf16": case(F.scaled_dot_product_attention, *((8 * one).bfloat16() for one in (q, k)), v.bfloat16(), gradients=True),
     "of other lengths": case(lambda q, k, v: F.scaled_dot_product_attention(q[:, :, :3], k, v), q, k, v, gradients=True),
     "grouped": case(lambda q, k, v: F.scaled_dot_product_attention(q, k[:, :2], v[:, :2], enable_gqa=True), q, k, v, gradients=True),
     "of transposed heads": case(lambda q, k, v: F.scaled_dot_product_attention(*(t.transpose(1, 2) for t in (q, k, v))).transpose(1, 2), q,
