@@ -344,7 +344,8 @@ graph @g(%x: f16[64,1024], %y: f8e4m3[1024,256]) -> (%r "r") {
             # Heads are put together again by a kernel more.
             self.assertEqual(len(modules), 2 if name == "heads" else 1, name)
             if ptxas():
-                self.assertAssembles(made[0], 256)
+                # With a mask for each score, eight registers are spilled once for each tile.
+                self.assertAssembles(made[0], 256, spills=32 if name == "causal" else 0)
         for name, text in several.items():
             self.assertGreater(len(self.modules_of(name, text)), 1, name)
 
@@ -358,10 +359,10 @@ graph @g(%x: f16[64,1024], %y: f8e4m3[1024,256]) -> (%r "r") {
         self.assertEqual(len(made), 1)
         self.assertEqual(made[0].read_text().count("cp.async.wait_group"), 1)
 
-    def assertAssembles(self, module, registers, architecture="sm_90a"):
+    def assertAssembles(self, module, registers, architecture="sm_90a", spills=0):
         done = subprocess.run([ptxas(), f"-arch={architecture}", "-v", "-o", os.devnull, module], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, "0 bytes spill stores", module.name)
+        self.assertLessEqual(int(re.search(r"(\d+) bytes spill stores", done.stderr).group(1)), spills, module.name)
         self.assertLess(int(re.search(r"Used (\d+) registers", done.stderr).group(1)), registers)
 
     @unittest.skipIf(ptxas() is None, "there is no ptxas here")
