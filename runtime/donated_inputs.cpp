@@ -31,19 +31,18 @@ std::vector<Executable::Released> Executable::plan_released() const {
   std::vector<Released> list;
   // Elsewhere a step may still run when it was launched.
   if (devices.size() != 1 || !devices[0]->host_memory || devices[0]->has_streams()) return list;
-  for (uint32_t k = 0; k < inputs.size(); ++k) {
-    if (!inputs[k].donated || inputs[k].changed || inputs[k].bytes < released_bytes) continue;
-    const auto is_input = [k](const BufferSlot& slot) {
-      return slot.kind == BufferSlot::Kind::input && slot.number == k;
-    };
-    if (std::ranges::any_of(output_slots, is_input)) continue;
-    for (size_t step = steps.size(); step-- > 0;)
-      if (std::ranges::any_of(steps[step].arguments, is_input)) {
-        list.push_back({step, k});
-        break;
-      }
-  }
-  std::ranges::sort(list, {}, &Released::step);
+  std::vector<bool> left(inputs.size());  // donated, and not used by any later step
+  for (size_t k = 0; k < inputs.size(); ++k)
+    left[k] = inputs[k].donated && !inputs[k].changed && inputs[k].bytes >= released_bytes;
+  for (const auto& slot : output_slots)
+    if (slot.kind == BufferSlot::Kind::input) left[slot.number] = false;
+  for (size_t step = steps.size(); step-- > 0;)
+    for (const auto& slot : steps[step].arguments) {
+      if (slot.kind != BufferSlot::Kind::input || !left[slot.number]) continue;
+      left[slot.number] = false;
+      list.push_back({step, slot.number});
+    }
+  std::ranges::reverse(list);
   return list;
 }
 

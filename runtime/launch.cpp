@@ -411,12 +411,11 @@ Result<void> Executable::launch_all(std::span<const Launch> launches, const Buff
   for (auto& work : context.work_) work.waited = 0;
   // Waiting after each launch attributes times and errors to the launch that caused them.
   const bool waits = context.times_ || log::enabled(launch_channel);
-  const bool is_run = launches.data() == steps.data();
-  size_t released = 0;
+  size_t released = 0;  // nothing is at load, before it is planned
   for (size_t k = 0; k < launches.size(); ++k) {
     if (!waits) {
       FE_CHECK(launch(launches, k, buffers, context));
-      if (is_run) release_inputs(k, buffers, released);
+      release_inputs(k, buffers, released);
       continue;
     }
     const auto start = std::chrono::steady_clock::now();

@@ -90,12 +90,8 @@ class Inliner {
       needed = needed || outputs_.count(storage) || versioned_.count(storage) || !readers_[storage].empty();
     }
     if (!needed) return drop(s);
-    if (producer.kind != FE_STATEMENT_MAP || producer.stores.size() != 1) return;
-    const auto& store = producer.stores[0];
-    BufferId storage = program_.storage(store.buffer);
-    if (outputs_.count(storage) || versioned_.count(storage) || deps_.writers[storage].size() != 1 ||
-        store.mask != none || store.mode != FE_STORE_SET || !stores_identity(program_, producer))
-      return;
+    if (!makes_temporary(producer)) return;
+    const BufferId storage = program_.storage(producer.stores[0].buffer);
     if (!worth_it(s, storage)) return;
     const std::string names = origin_names(producer);
     std::string readers;  // as they were before they absorbed the producer
@@ -188,17 +184,28 @@ class Inliner {
            program_.buffers[load.buffer].elements() <= producer.points(VarKind::parallel);
   }
 
+  /// Whether the statement alone makes a temporary, element by element: its readers can do without it.
+  bool makes_temporary(const ProgramStatement& statement) const {
+    if (statement.kind != FE_STATEMENT_MAP || statement.stores.size() != 1) return false;
+    const auto& store = statement.stores[0];
+    const BufferId storage = program_.storage(store.buffer);
+    return !outputs_.count(storage) && !versioned_.count(storage) && deps_.writers[storage].size() == 1 &&
+           store.mask == none && store.mode == FE_STORE_SET && stores_identity(program_, statement);
+  }
+  /// Whether it is a view that can be inlined into any reader.
+  bool makes_view(const ProgramStatement& statement) const {
+    if (!makes_temporary(statement)) return false;
+    const auto& value = statement.ops[statement.stores[0].value];
+    return value.code == FE_OP_LOAD && value.a == none;
+  }
   /// The statement that makes a storage of contraction operands, behind views.
   std::optional<uint32_t> operand_maker(BufferId storage) const {
-    while (!outputs_.count(storage) && !versioned_.count(storage) && deps_.writers[storage].size() == 1) {
+    while (!deps_.writers[storage].empty()) {
       const uint32_t s = deps_.writers[storage].front();
       const auto& maker = program_.statements[s];
-      if (maker.kind != FE_STATEMENT_MAP || maker.stores.size() != 1 || maker.stores[0].mask != none ||
-          maker.stores[0].mode != FE_STORE_SET || !stores_identity(program_, maker))
-        return std::nullopt;
-      const auto& value = maker.ops[maker.stores[0].value];
-      if (value.code != FE_OP_LOAD || value.a != none) return s;
-      storage = program_.storage(value.buffer);
+      if (!makes_temporary(maker)) return std::nullopt;
+      if (!makes_view(maker)) return s;
+      storage = program_.storage(maker.ops[maker.stores[0].value].buffer);
     }
     return std::nullopt;
   }
@@ -207,9 +214,8 @@ class Inliner {
     for (uint32_t r : readers_[storage]) {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage)) products.insert(r);
-      if (reader.kind == FE_STATEMENT_MAP && reader.stores.size() == 1 &&
-          reader.ops[reader.stores[0].value].code == FE_OP_LOAD)
-        add_products(program_.storage(reader.stores[0].buffer), products);
+      // A statement that is no view may write the storage that it reads.
+      if (makes_view(reader)) add_products(program_.storage(reader.stores[0].buffer), products);
     }
   }
   /// Whether the statement only widens, and all contractions that have its result as an operand can take the

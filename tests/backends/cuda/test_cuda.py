@@ -344,7 +344,7 @@ graph @g(%x: f16[64,1024], %y: f8e4m3[1024,256]) -> (%r "r") {
             # Heads are put together again by a kernel more.
             self.assertEqual(len(modules), 2 if name == "heads" else 1, name)
             if ptxas():
-                # With a mask for each score, eight registers are spilled once for each tile.
+                # With a mask for each score, ptxas spills eight registers.
                 self.assertAssembles(made[0], 256, spills=32 if name == "causal" else 0)
         for name, text in several.items():
             self.assertGreater(len(self.modules_of(name, text)), 1, name)
