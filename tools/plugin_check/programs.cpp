@@ -15,7 +15,9 @@
 namespace ferrite::core::plugin_check {
 namespace {
 
-constexpr size_t program_graphs = 60;
+/// Sampled graphs. The further ones are tried only while the provider has taken no part of any: which ops a
+/// graph is made of depends on the ops that are loaded, and some providers take few.
+constexpr size_t program_graphs = 60, further_graphs = 180;
 
 /// The sample graphs of all ops, with all inputs of floats after the first made constant: most libraries
 /// support only constant weights, which graphs drawn from all ops seldom have.
@@ -79,7 +81,9 @@ Verdict check_provider(const fe_provider& provider, const std::vector<graph::Gra
                        const std::string& device, const Subject& subject, uint64_t seed) {
   size_t parts = 0, compared = 0;
   validate::Uncompared skipped;
-  for (const auto& graph : graphs) {
+  for (size_t g = 0; g < graphs.size(); ++g) {
+    if (compared > 0 && graphs.size() > further_graphs && g >= graphs.size() - further_graphs) break;
+    const auto& graph = graphs[g];
     const auto before = interpretable(graph, subject.registry(), skipped);
     if (!before) continue;
     CompileOptions options;
@@ -139,8 +143,8 @@ void check_programs(const CheckOptions& options, const Subject& subject, Runner&
         return Verdict::skipped(fmt::format("no runtime '{}' is loaded; load it with --plugin", kind));
       if (home.empty()) return Verdict::skipped("there is no device for what the provider does not take");
       if (graphs.empty()) {
-        graphs = sample_graphs(subject, options, program_graphs);
-        std::ranges::move(weighted_graphs(subject.registry().ops(), options.seed),
+        graphs = weighted_graphs(subject.registry().ops(), options.seed);
+        std::ranges::move(sample_graphs(subject, options, program_graphs + further_graphs),
                           std::back_inserter(graphs));
       }
       return check_provider(*table, graphs, home.substr(0, home.find(':')) == kind ? home : kind + "," + home,
