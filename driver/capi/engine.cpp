@@ -9,6 +9,7 @@
 
 #include "driver/cache/kernel_folder.h"
 #include "driver/session.h"
+#include "runtime/plugin/library_pages.h"
 
 namespace ferrite::core::capi {
 namespace {
@@ -55,6 +56,7 @@ class SessionModel final : public LoadedModel {
     auto options = options_;
     options.ports_on_device = ports_on_device;
     FE_TRY(auto program, model_->program(input_dims, options));
+    plugin::release_library_pages();
     std::lock_guard lock(mutex_);
     // One object for each program, because it holds the program's contexts.
     std::vector<std::vector<int64_t>> kept(input_dims.begin(), input_dims.end());

@@ -22,6 +22,7 @@
 #include "core/support/files/elf_segments.h"
 #include "core/support/files/file_descriptor.h"
 #include "core/support/files/weights.h"
+#include "runtime/plugin/library_pages.h"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -179,6 +180,7 @@ Result<fe_plugin_entry_v0_fn> open_library(const std::string& path, const std::s
     return at(path, error(FE_EINVALID, "FE-P01",
                           "there is no such library; build it, or correct 'library' or the search path"));
   FE_CHECK(check_file(path));
+  const NewLibraries noted;
   if (!sha256.empty()) return open_locked(path, sha256);
   auto& all = loaded();
   const std::lock_guard lock(all.mutex);
