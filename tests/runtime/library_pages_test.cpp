@@ -21,7 +21,7 @@ int64_t resident_code(const std::string& path) {
   for (std::string line; std::getline(maps, line);) {
     if (line.find(" r-xp ") != std::string::npos)
       its = line.ends_with(path);
-    else if (line.find(":") > line.find("-"))  // another mapping begins
+    else if (line.find(':') > line.find('-'))  // another mapping begins
       its = false;
     else if (its && line.starts_with("Rss:"))
       sum += std::stoll(line.substr(4));
