@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Memory of donated inputs in the host's memory: after its last use in a run, its pages go back to the
 // system.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 
+#include "core/support/host_memory.h"
 #include "runtime/executable.h"
 
 namespace ferrite::core::runtime {
@@ -13,17 +11,6 @@ namespace {
 
 /// Smaller inputs are not worth a call of the system.
 constexpr int64_t released_bytes = int64_t{1} << 20;
-
-/// Gives the whole pages of memory whose contents nobody needs back to the system; they are zero, or as in
-/// the file that is mapped there, when they are used again.
-void release_pages(const void* data, int64_t bytes) {
-  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<uintptr_t>(data);
-  const auto begin = (address + page - 1) / page * page;
-  const auto end = (address + static_cast<uintptr_t>(bytes)) / page * page;
-  // Memory that has no pages to give, locked memory among it, stays as it is.
-  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-}
 
 }  // namespace
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "core/support/host_memory.h"
 
+#include <sys/mman.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -56,6 +58,14 @@ int64_t group_bytes() {
 int64_t host_memory_bytes() {
   static const int64_t bytes = std::min(machine_bytes(), group_bytes());
   return bytes;
+}
+
+void release_pages(const void* data, int64_t bytes) {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const auto begin = (address + page - 1) / page * page;
+  const auto end = (address + static_cast<uintptr_t>(bytes)) / page * page;
+  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace ferrite::core

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plugin/library_pages.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <mutex>
+
+#include "core/support/host_memory.h"
 
 namespace ferrite::core::plugin {
 namespace {
@@ -43,13 +42,11 @@ bool has_text_relocations(const dl_phdr_info& info) {
 
 /// Gives back the whole pages of a library's segments that nothing writes to.
 void release_pages_of(const dl_phdr_info& info) {
-  static const auto page = static_cast<ElfW(Addr)>(::sysconf(_SC_PAGESIZE));
   for (size_t k = 0; k < info.dlpi_phnum; ++k) {
     const auto& segment = info.dlpi_phdr[k];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W)) continue;
-    const auto at = info.dlpi_addr + segment.p_vaddr;
-    const auto begin = (at + page - 1) / page * page, end = (at + segment.p_filesz) / page * page;
-    if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    if (segment.p_type == PT_LOAD && !(segment.p_flags & PF_W))
+      release_pages(reinterpret_cast<const void*>(info.dlpi_addr + segment.p_vaddr),
+                    static_cast<int64_t>(segment.p_filesz));
   }
 }
 
@@ -58,7 +55,7 @@ void release_pages_of(const dl_phdr_info& info) {
 NewLibraries::NewLibraries() : before_(libraries_now()) {}
 
 NewLibraries::~NewLibraries() {
-  auto now = libraries_now();
+  const auto now = libraries_now();
   auto& all = noted();
   const std::lock_guard lock(all.mutex);
   for (const auto address : now)

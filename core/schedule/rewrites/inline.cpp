@@ -192,9 +192,8 @@ class Inliner {
     return !outputs_.count(storage) && !versioned_.count(storage) && deps_.writers[storage].size() == 1 &&
            store.mask == none && store.mode == FE_STORE_SET && stores_identity(program_, statement);
   }
-  /// Whether it is a view that can be inlined into any reader.
-  bool makes_view(const ProgramStatement& statement) const {
-    if (!makes_temporary(statement)) return false;
+  /// Whether what makes a temporary is a view that can be inlined into any reader.
+  static bool is_view(const ProgramStatement& statement) {
     const auto& value = statement.ops[statement.stores[0].value];
     return value.code == FE_OP_LOAD && value.a == none;
   }
@@ -204,7 +203,7 @@ class Inliner {
       const uint32_t s = deps_.writers[storage].front();
       const auto& maker = program_.statements[s];
       if (!makes_temporary(maker)) return std::nullopt;
-      if (!makes_view(maker)) return s;
+      if (!is_view(maker)) return s;
       storage = program_.storage(maker.ops[maker.stores[0].value].buffer);
     }
     return std::nullopt;
@@ -214,8 +213,9 @@ class Inliner {
     for (uint32_t r : readers_[storage]) {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage)) products.insert(r);
-      // A statement that is no view may write the storage that it reads.
-      if (makes_view(reader)) add_products(program_.storage(reader.stores[0].buffer), products);
+      // A statement that makes no temporary may write the storage that it reads.
+      if (makes_temporary(reader) && is_view(reader))
+        add_products(program_.storage(reader.stores[0].buffer), products);
     }
   }
   /// Whether the statement only widens, and all contractions that have its result as an operand can take the
