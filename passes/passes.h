@@ -31,6 +31,8 @@ bool fold_channel_affine(Graph& graph);
 /// Turns a scatter into a constant with one update per line into an elementwise selection. That needs no
 /// tensor to scatter into and can be fused with its readers.
 bool scatter_into_constant(Graph& graph);
+/// Multiplies a product of widened floats by the factors of its operands, so that it is one of narrow floats.
+bool unscale_products(Graph& graph);
 
 RuleSet simplify();
 RuleSet recognise_activations();

@@ -34,6 +34,9 @@ void add_passes(ferrite::PluginBuilder& builder, const ferrite::PluginContext&) 
   builder.add(pass("post_grad", "passes.scatter_into_constant", passes::scatter_into_constant)
                   .run_after("passes.compose_views")
                   .run_before("passes.cse"));
+  builder.add(pass("post_grad", "passes.unscale_products", passes::unscale_products)
+                  .run_after("passes.compose_views")
+                  .run_before("passes.cse"));
   builder.add(pass("post_grad", "passes.cse", passes::merge_common).run_after("passes.fold_batch_norm"));
   builder.add(pass("post_grad", "passes.dead_code", passes::drop_dead).run_after("passes.cse"));
 

@@ -69,6 +69,29 @@ bool follow(LoopProgram& program, const Statement& writer, const Store& stored, 
   return changed;
 }
 
+/// Splits the loop of the map that a reshape cut into the dims in which a reduction stores: the map reads
+/// [i div n, i mod n].
+bool follow_reshape(LoopProgram& program, const Store& stored, Statement& map) {
+  auto& pool = program.pool;
+  const auto& dims = program.buffers[stored.buffer].dims;
+  for (const auto& load : map.ops) {
+    if (load.code != FE_OP_LOAD || program.storage(load.buffer) != program.storage(stored.buffer) ||
+        load.index.size() != dims.size())
+      continue;
+    for (const auto& var : map.vars)
+      for (size_t d = 0; d + 1 < dims.size(); ++d) {
+        const auto number = pool.symbol(var.symbol);
+        if (var.extent != dims[d] * dims[d + 1] || dims[d] == 1 || dims[d + 1] == 1 ||
+            load.index[d] != pool.floordiv(number, dims[d + 1]) ||
+            load.index[d + 1] != pool.mod(number, dims[d + 1]))
+          continue;
+        cut(program, map, var.symbol, {{0, dims[d], VarKind::parallel}, {0, dims[d + 1], VarKind::parallel}});
+        return true;
+      }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool counts_through(const LoopProgram& program, const Statement& statement, index::Expr dim) {
@@ -76,8 +99,8 @@ bool counts_through(const LoopProgram& program, const Statement& statement, inde
 }
 
 void cut_loops(LoopProgram& program) {
-  // contractions, and maps that were split, that store a dim from several loops
-  std::vector<uint32_t> writers;
+  // contractions, and maps that were split, that store a dim from several loops; and reductions
+  std::vector<uint32_t> writers, reductions;
   for (uint32_t s = 0; s < program.statements.size(); ++s) {
     auto& statement = program.statements[s];
     if (statement.kind == FE_STATEMENT_CONTRACT) {
@@ -87,11 +110,15 @@ void cut_loops(LoopProgram& program) {
         writers.push_back(s);
       continue;
     }
+    if (statement.kind == FE_STATEMENT_REDUCE) reductions.push_back(s);
     if (statement.kind != FE_STATEMENT_MAP || statement.vars.size() != statement.parallel_count()) continue;
     bool cuts = false;
     for (uint32_t writer : writers)
       for (const auto& store : program.statements[writer].stores)
         cuts |= follow(program, program.statements[writer], store, statement);
+    for (uint32_t reduction : reductions)
+      for (const auto& store : program.statements[reduction].stores)
+        cuts |= follow_reshape(program, store, statement);
     // Maps that read this one are split in the same way.
     if (cuts) writers.push_back(s);
   }

@@ -13,7 +13,8 @@ bool counts_through(const LoopProgram& program, const Statement& statement, inde
 
 /// A contraction may store one dim from two loops, 2*y + a, while the maps that follow it run over that dim
 /// in one loop. That loop is split into the same two, so that the statements have loops in common and can
-/// become one kernel. The loops of maps that follow these maps are split in the same way.
+/// become one kernel. The loops of maps that follow these maps are split in the same way. So is the loop of a
+/// map that reads the result of a reduction through a reshape that joins two of its dims.
 void cut_loops(LoopProgram& program);
 
 }  // namespace ferrite::core::schedule

@@ -42,6 +42,7 @@ constexpr int64_t many_threads = 4096;
 constexpr int64_t most_reads_at_once = 8;  // loads in flight per thread of a reduction
 constexpr size_t short_body = 64;          // operations of a body that may be unrolled for each of them
 constexpr int64_t most_registers = 8;      // elements of a thread's local buffer
+constexpr int64_t least_filled = 8;        // of so many parts of the blocks' vectors, one may not exist
 
 int64_t product(std::span<const loop::Var> vars) {
   int64_t count = 1;
@@ -159,7 +160,8 @@ class GpuKernelEmitter {
       return geometry_.points;
     }
     if (kernel.statements.size() == 1)
-      if (const auto plan = vectors_of(kernel.statements[0])) return by_vectors(*plan);
+      if (const auto plan = vectors_of(kernel.statements[0]))
+        return plan->rounds > 1 ? by_rounds(*plan) : by_vectors(plan->statement);
     auto* flat =
         builder.CreateNSWAdd(builder.CreateNSWMul(block_.number(), context_.i64(geometry_.threads)), thread_);
     context_.when(builder.CreateICmpSLT(flat, context_.i64(geometry_.points)), "point", [&] {
@@ -205,19 +207,44 @@ class GpuKernelEmitter {
     return plan;
   }
 
-  /// The plan of a map whose neighbours along its last loop are adjacent in memory: vectors as wide as a
-  /// thread's access.
-  std::optional<StatementPlan> vectors_of(const loop::Statement& statement) const {
+  /// A map whose neighbours along one loop are adjacent in memory. A thread has `rounds` vectors, whose loads
+  /// are in flight together.
+  struct VectorPlan {
+    StatementPlan statement;
+    int64_t rounds = 1;
+  };
+
+  /// The plan of such a map: vectors as wide as a thread's access or, where accesses do not start at such
+  /// vectors, several narrow ones. No plan: neither pays.
+  std::optional<VectorPlan> vectors_of(const loop::Statement& statement) const {
     if (statement.kind != FE_STATEMENT_MAP || statement.has(VarKind::serial) || !statement.reductions.empty())
       return std::nullopt;
-    auto plan = plan_statement(context_.target, context_.kernel, statement, 0);
+    VectorPlan result{plan_statement(context_.target, context_.kernel, statement, 0)};
+    auto& plan = result.statement;
     if (!plan.vector_is_parallel() || plan.inside) return std::nullopt;
     const auto& var = plan.statement.vars[*plan.vector];
+    const auto widest = plan.lanes;
     while (plan.lanes > 1 && var.extent % plan.lanes != 0 &&
            !begin_at_vectors(plan.statement, var.symbol, plan.lanes))
       plan.lanes /= 2;
-    if (plan.lanes == 1) return std::nullopt;
-    return plan;
+    if (plan.lanes < widest) {
+      result.rounds = std::max<int64_t>(1, most_reads_at_once / plan.lanes);
+      while (result.rounds > 1 && !fills(result)) result.rounds /= 2;
+    }
+    if (plan.lanes == 1 && result.rounds == 1) return std::nullopt;
+    return result;
+  }
+  /// Vectors of a block that works through a part of a row.
+  int64_t vectors_of_block(const VectorPlan& plan) const { return plan.rounds * geometry_.threads; }
+  /// Whether nearly all vectors of the blocks exist, and the body is short enough to be unrolled.
+  bool fills(const VectorPlan& plan) const {
+    const auto& statement = plan.statement;
+    const int64_t vectors = vectors_in_row(statement), block = vectors_of_block(plan);
+    const int64_t missing = (block - vectors % block) % block;
+    return missing * least_filled <= vectors && plan.rounds <= map_rounds(statement.statement);
+  }
+  static int64_t vectors_in_row(const StatementPlan& plan) {
+    return (plan.statement.vars[*plan.vector].extent + plan.lanes - 1) / plan.lanes;
   }
   /// Whether each access is either constant along the variable or starts at multiples of the lanes. Padded
   /// rows may have a remainder.
@@ -265,9 +292,95 @@ class GpuKernelEmitter {
     return (count + geometry_.threads - 1) / geometry_.threads;
   }
 
+  /// Does a map at the points `at(0)`, `at(1)`, ..., which differ in the variables `along`: all loads come
+  /// before the first store, which would keep them in order.
+  void map_together(const loop::Statement& statement, std::span<const index::Symbol> along, int64_t count,
+                    const std::function<Point(int64_t)>& at) {
+    std::vector<BodyEmitter> bodies;
+    bodies.reserve(static_cast<size_t>(count));
+    for (int64_t k = 0; k < count; ++k) {
+      if (k == 0)
+        bodies.emplace_back(context_, statement).start(at(k));
+      else
+        bodies.emplace_back(bodies.front()).move(at(k), along);
+      auto& body = bodies.back();
+      for (const size_t number : body.finish_stores()) body.stored(statement.stores[number].value);
+    }
+    for (auto& body : bodies) body.store(body.finish_stores());
+  }
+
+  /// Each block has a part of a row: consecutive threads have consecutive vectors, round by round.
+  int64_t by_rounds(const VectorPlan& given) {
+    auto& builder = context_.builder;
+    const auto& plan = given.statement;
+    std::vector<loop::Var> vars;
+    for (const size_t k : plan.outer) vars.push_back(plan.statement.vars[k]);
+    vars.push_back(plan.statement.vars[*plan.vector]);
+    const int64_t extent = vars.back().extent, vectors = vectors_in_row(plan),
+                  block = vectors_of_block(given);
+    vars.back().extent = (vectors + block - 1) / block;
+    const auto values = context_.coordinates(vars, block_.number());
+    auto* first = builder.CreateNSWMul(values.back(), context_.i64(block));
+    const auto at = [&](int64_t round) {
+      auto* vector =
+          builder.CreateNSWAdd(builder.CreateNSWAdd(first, context_.i64(round * geometry_.threads)), thread_);
+      Point point;
+      for (size_t k = 0; k + 1 < vars.size(); ++k) point.set(vars[k].symbol, values[k]);
+      point.set(vars.back().symbol, builder.CreateNSWMul(vector, context_.i64(plan.lanes)));
+      point.vector = vars.back().symbol;
+      point.lanes = plan.lanes;
+      point.aligned = true;
+      return point;
+    };
+    const auto all = [&] { map_together(plan.statement, {&vars.back().symbol, 1}, given.rounds, at); };
+    const auto some = [&] {
+      for (int64_t round = 0; round < given.rounds; ++round) {
+        auto point = at(round);
+        auto* left = builder.CreateNSWSub(context_.i64(extent), point.at(point.vector));
+        block_.vector(left, extent, plan.lanes, block * plan.lanes, [&](llvm::Value* mask) {
+          point.mask = mask;
+          BodyEmitter body(context_, plan.statement);
+          body.start(point);
+          body.store(body.finish_stores());
+        });
+      }
+    };
+    const int64_t blocks = product(vars);
+    if (extent % (block * plan.lanes) == 0) {
+      all();
+      return blocks;
+    }
+    auto* is_whole = builder.CreateICmpSLE(builder.CreateNSWAdd(first, context_.i64(block)),
+                                           context_.i64(extent / plan.lanes));
+    context_.when(is_whole, "whole", all);
+    context_.when(builder.CreateNot(is_whole), "part", some);
+    return blocks;
+  }
+
   /// Calls `body(k)` for each k < count, distributed over the threads.
   void divide(int64_t count, const llvm::Twine& name, const std::function<void(llvm::Value*)>& body) {
     block_.divide(count, geometry_.threads, name, body);
+  }
+
+  /// Elements of a thread whose loads are issued together.
+  static int64_t map_rounds(const loop::Statement& statement) {
+    const auto fits =
+        static_cast<int64_t>(short_body * most_reads_at_once / std::max<size_t>(1, statement.ops.size()));
+    return std::clamp<int64_t>(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(fits))), 1,
+                               most_reads_at_once);
+  }
+
+  /// Divides `count` elements over the threads: `work(first, n)` does those at first, first + threads, ..., n
+  /// of them, `rounds` where as many exist.
+  void in_rounds(int64_t count, int64_t rounds, const std::function<void(llvm::Value*, int64_t)>& work) {
+    auto& builder = context_.builder;
+    const int64_t round = geometry_.threads;
+    const int64_t together = rounds == 1 ? 0 : count / (round * rounds) * (round * rounds);
+    if (together > 0)
+      context_.loop(thread_, context_.i64(together), round * rounds, "rounds",
+                    [&](llvm::Value* flat) { work(flat, rounds); });
+    context_.loop(builder.CreateNSWAdd(thread_, context_.i64(together)), context_.i64(count), round,
+                  "elements", [&](llvm::Value* flat) { work(flat, 1); });
   }
 
   // One thread per point if there are enough points or few elements to reduce; else all threads reduce each
@@ -282,6 +395,14 @@ class GpuKernelEmitter {
       for (size_t k = 0; k < rest.size(); ++k) at.set(rest[k].symbol, coordinates[k]);
       return at;
     };
+    std::vector<index::Symbol> along;
+    for (const auto& var : rest) along.push_back(var.symbol);
+    if (statement.kind == FE_STATEMENT_MAP && !statement.has(VarKind::serial) && elements == 1)
+      return in_rounds(points, map_rounds(statement), [&](llvm::Value* first, int64_t count) {
+        map_together(statement, along, count, [&](int64_t k) {
+          return set_rest(point, context_.builder.CreateNSWAdd(first, context_.i64(k * geometry_.threads)));
+        });
+      });
     if (statement.has(VarKind::serial) || statement.reductions.empty() || points * 4 > geometry_.threads ||
         elements <= few_elements) {
       const auto plan = plan_of(statement, parallel);
@@ -310,14 +431,10 @@ class GpuKernelEmitter {
       for (auto& state : states) state.take(nullptr);
       body.store(body.element_stores());
     };
-    const int64_t count = product(vars), round = geometry_.threads, rounds = reads_at_once(statement);
-    const int64_t together = rounds == 1 ? 0 : count / (round * rounds) * (round * rounds);
-    if (together > 0)
-      context_.loop(thread_, context_.i64(together), round * rounds, "rounds", [&](llvm::Value* flat) {
-        for (int64_t k = 0; k < rounds; ++k) take(builder.CreateNSWAdd(flat, context_.i64(k * round)));
-      });
-    context_.loop(builder.CreateNSWAdd(thread_, context_.i64(together)), context_.i64(count), round,
-                  "elements", take);
+    in_rounds(product(vars), reads_at_once(statement), [&](llvm::Value* flat, int64_t count) {
+      for (int64_t k = 0; k < count; ++k)
+        take(builder.CreateNSWAdd(flat, context_.i64(k * geometry_.threads)));
+    });
     std::vector<llvm::Value*> results;
     for (auto& state : states) results.push_back(state.result(reduction_.combine(state, state.values())));
     body.start(point);

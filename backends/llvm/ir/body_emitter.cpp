@@ -185,6 +185,27 @@ void BodyEmitter::start(const Point& point) {
   scalar_cache_.clear();
 }
 
+void BodyEmitter::move(const Point& point, std::span<const index::Symbol> along) {
+  point_ = point;
+  std::vector<index::Symbol> moving(along.begin(), along.end());
+  const auto moves = [&](index::Expr expr) {
+    return std::ranges::any_of(moving, [&](index::Symbol symbol) { return pool_.depends_on(expr, symbol); });
+  };
+  std::vector<bool> differs(statement_.ops.size());
+  for (size_t k = 0; k < differs.size(); ++k) {
+    const auto& op = statement_.ops[k];
+    const auto of = [&](loop::OpId id) { return id != loop::none && differs[id]; };
+    differs[k] = of(op.a) || of(op.b) || of(op.c) || std::ranges::any_of(op.index, moves);
+    if (!differs[k]) continue;
+    values_[k] = stored_[k] = nullptr;
+    shuffled_[k] = false;
+    if (op.code == FE_OP_INDIRECT) moving.push_back(op.symbol);
+  }
+  std::erase_if(indirect_,
+                [&](const auto& bound) { return std::ranges::find(moving, bound.first) != moving.end(); });
+  std::erase_if(scalar_cache_, [&](const auto& known) { return moves(known.first); });
+}
+
 void BodyEmitter::bind_reduced(size_t number, llvm::Value* value) { reduced_[number] = value; }
 void BodyEmitter::bind_carried(size_t number, llvm::Value* value) { carried_[number] = value; }
 

@@ -24,7 +24,8 @@ KernelContext::KernelContext(llvm::Module& module_, const Target& target_, loop:
       target(target_),
       kernel(kernel_),
       builder(module_.getContext()),
-      math(builder, {target_.fused_multiply_add, target_.rounding, target_.division}) {
+      math(builder, {target_.fused_multiply_add, target_.rounding, target_.division,
+                     target_.grid ? std::string_view(target_.grid->exp2) : std::string_view()}) {
   auto& context = module.getContext();
   if (target.grid)
     begin_grid(entry);

@@ -295,7 +295,7 @@ int64_t MemoryLimit::room(int64_t live) const {
 int64_t MemoryLimit::for_parts() const { return each_worker * device_workers; }
 
 bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {
-  return workspace_bytes <= std::max<int64_t>(bytes(0) - live, 0);
+  return workspace_bytes <= std::max(bytes(0) - live, for_parts());
 }
 
 void order_for_memory(Schedule& schedule) {

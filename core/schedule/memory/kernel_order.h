@@ -38,6 +38,7 @@ struct MemoryLimit {
   /// whatever stage its text was taken.
   int64_t for_parts() const;
   /// Whether a kernel may have workspaces of this many bytes in all, where `live` bytes live while it runs.
+  /// for_parts() is always allowed, also where copies of operands took the limit already.
   bool allows(int64_t workspace_bytes, int64_t live) const;
 };
 

@@ -5,6 +5,7 @@ size."""
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 
@@ -34,17 +35,19 @@ def partition(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> l
     """The parts in an order in which each finds its inputs computed."""
     computing = [node for node in nodes if node.op == "call_function"]
     divided = stretches(computing, lambda node: node in unsupported and _is_ordered(node))
-    return [part for stretch in divided for part in _parts(stretch, unsupported)]
+    changed = _changed(computing[0].graph.nodes) if computing else set()
+    return [part for stretch in divided for part in _parts(stretch, unsupported, changed)]
 
 
-def _parts(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> list[Part]:
+def _parts(
+    nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str], changed: set[fx.Node]
+) -> list[Part]:
     """The parts of a stretch.
 
     The level of a node is the number of changes between PyTorch and Ferrite on the longest way to it within
-    the stretch. All compiled nodes of a level are one segment.
+    the stretch. All compiled nodes of a level are one segment, but for those that are better computed later.
     """
     level: dict[fx.Node, int] = {}
-    segments: dict[int, list[fx.Node]] = {}
     others: dict[int, list[fx.Node]] = {}
     ordered_level = -1
 
@@ -64,8 +67,8 @@ def _parts(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> list
             # With the node whose result it takes.
             (source,) = used
             level[node] = level_of(source)
-            side = others if source in unsupported else segments
-            side.setdefault(level[node], []).append(node)
+            if source in unsupported:
+                others.setdefault(level[node], []).append(node)
             continue
         if node in unsupported:
             level[node] = max((level_of(other) for other in used), default=-1)
@@ -74,6 +77,10 @@ def _parts(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> list
             others.setdefault(level[node], []).append(node)
         else:
             level[node] = max((level_of(other) + is_outside(other) for other in used), default=0)
+    segments: dict[int, list[fx.Node]] = {}
+    level |= _later(level, unsupported, changed)
+    for node in level:
+        if not is_outside(node):
             segments.setdefault(level[node], []).append(node)
     parts: list[Part] = []
     for number in range(-1, max([*segments, *others, -1]) + 1):
@@ -81,6 +88,73 @@ def _parts(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> list
             parts.append(Part(True, segments[number]))
         parts.extend(Part(False, [node]) for node in others.get(number, []))
     return parts
+
+
+def _later(
+    level: Mapping[fx.Node, int], unsupported: Mapping[fx.Node, str], changed: set[fx.Node]
+) -> dict[fx.Node, int]:
+    """The levels of the compiled nodes that only later segments use, where computing them there keeps no more
+    bytes between the segments: what a backward pass computes again then lives in one segment alone. Nodes whose
+    operands are `changed` stay where they are."""
+    made: dict[fx.Node, int] = {}
+    results: dict[fx.Node, list[fx.Node]] = {}  # of nodes with several
+    for node in level:
+        if node.target is operator.getitem:
+            results.setdefault(node.all_input_nodes[0], []).append(node)
+
+    def level_of(node: fx.Node) -> int:
+        return made.get(node, level.get(node, -1))
+
+    # By value: the last level that uses it. The caller holds what leaves the stretch.
+    last: dict[fx.Node, float] = {}
+    for node in level:
+        for used in node.all_input_nodes:
+            leaves = any(user not in level for user in used.users) if used not in last else False
+            last[used] = math.inf if leaves else max(last.get(used, -1), level[node])
+
+    def users_of(node: fx.Node) -> list[fx.Node]:
+        own = results.get(node, [])
+        return [user for one in (node, *own) for user in one.users if user not in own]
+
+    for node in reversed(level):
+        if (
+            node in unsupported
+            or node.target is operator.getitem
+            or _is_ordered(node)
+            or not changed.isdisjoint([node, *node.all_input_nodes])
+        ):
+            continue
+        users = users_of(node)
+        if not users or any(user not in level for user in users):
+            continue
+        target = min(level_of(user) for user in users)
+        if target <= level[node]:
+            continue
+        kept = sum(_bytes(used) for used in node.all_input_nodes if last[used] < target)
+        if kept <= sum(_bytes(one) for one in results.get(node, [node])):
+            made.update(dict.fromkeys([node, *results.get(node, [])], target))
+            for used in node.all_input_nodes:
+                last[used] = max(last[used], target)
+    return made
+
+
+def _changed(nodes: Iterable[fx.Node]) -> set[fx.Node]:
+    """What nodes change in place, and those nodes."""
+    changing = {
+        node
+        for node in nodes
+        if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+    }
+    return changing.union(*(node.all_input_nodes for node in changing))
+
+
+def _bytes(node: fx.Node) -> int:
+    """Those of a tensor; where sizes are open, of the sizes that were traced."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return 0
+    size = value.nbytes
+    return size if isinstance(size, int) else int(size.node.hint or 0)
 
 
 def outputs_of(

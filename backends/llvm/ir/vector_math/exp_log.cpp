@@ -67,6 +67,20 @@ Lanes scale_by_halves(Lanes value, Lanes offset_bits) {
 /// log(1 + f) - f.
 Lanes log1p_tail(Lanes f) { return f * f * polynomial(f, kLogF32, kLogF64); }
 
+/// exp(x) by the machine's power of two, of f32 lanes: x = (n + r) log(2) with -126 <= n <= 127. r is within
+/// [-1/2, 1/2] but where 2^n 2^r becomes a denormal, which is rounded once, infinity, or NaN.
+Lanes exp_by_machine(Lanes x) {
+  const SplitConstant factor = log2_of_e(x);
+  const int bias = x.format().bias;
+  const double offset = x.format().rounder + bias;
+  const Lanes shifted = clamp_numbers(multiply_add(x, factor.high, offset), offset - bias + 1, offset + bias);
+  const Lanes n = shifted - offset;
+  const Lanes r = multiply_add(x, factor.low, multiply_add(x, factor.high, -n));
+  return r.call(x.machine().exp2) * (shifted.bits() << x.format().fraction_bits).as_float();
+}
+
+bool has_exp2(Lanes x) { return x.is_f32() && !x.machine().exp2.empty() && x.machine().fused_multiply_add; }
+
 /// The results of a logarithm at special values: -infinity at 0, +infinity at +infinity, NaN below 0 and at
 /// NaN.
 Lanes log_special_values(Lanes x, Lanes result) {
@@ -155,12 +169,14 @@ Lanes log1p_lanes(Lanes x) {
 
 llvm::Value* VectorMath::exp(Value* operand) {
   const MathScope lanes(builder_, has_);
-  return exp_scaled(lanes(operand), 0);
+  const Lanes x = lanes(operand);
+  return has_exp2(x) ? exp_by_machine(x) : exp_scaled(x, 0);
 }
 
 llvm::Value* VectorMath::exp_of_negative(Value* operand) {
   const MathScope lanes(builder_, has_);
   Lanes x = lanes(operand);
+  if (has_exp2(x)) return exp_by_machine(x);
   // Raised by `lift`, all exponentials are normal; the last product rounds denormals once. `lift` is odd so
   // that ties in the rounding to n go as in exp_scaled.
   const int lift = x.pick(65, 513);

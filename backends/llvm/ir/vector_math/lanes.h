@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "ferrite/emitter/vector_math.h"
 
@@ -163,6 +164,19 @@ class Lanes {
   Lanes call(llvm::Intrinsic::ID function) const {
     return with(builder_->CreateUnaryIntrinsic(function, value_));
   }
+  /// Calls a function of the machine for each lane.
+  Lanes call(std::string_view function) const {
+    auto* scalar = type()->getScalarType();
+    auto* callee_type = llvm::FunctionType::get(scalar, {scalar}, false);
+    const auto callee = builder_->GetInsertBlock()->getModule()->getOrInsertFunction(
+        llvm::StringRef(function.data(), function.size()), callee_type);
+    if (!type()->isVectorTy()) return with(builder_->CreateCall(callee, {value_}));
+    llvm::Value* result = value_;
+    for (unsigned k = 0; k < llvm::cast<llvm::FixedVectorType>(type())->getNumElements(); ++k)
+      result = builder_->CreateInsertElement(
+          result, builder_->CreateCall(callee, {builder_->CreateExtractElement(value_, k)}), k);
+    return with(result);
+  }
   /// One of floor, ceil, trunc and roundeven.
   Lanes rounded(llvm::Intrinsic::ID function) const {
     if (has_.rounding) return call(function);
@@ -199,6 +213,12 @@ class Lanes {
     const Lanes highest = x.constant(high);
     x = select(highest < x, highest, x);
     return select(lowest > x, lowest, x);
+  }
+
+  /// x clamped to [low, high]; NaN becomes one of them.
+  friend Lanes clamp_numbers(Lanes x, double low, double high) {
+    const auto above = x.builder_->CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, x, x.constant(low));
+    return x.with(x.builder_->CreateBinaryIntrinsic(llvm::Intrinsic::minnum, above, x.constant(high)));
   }
 
   /// c0 + c1 x + c2 x^2 + ..., lowest power first.

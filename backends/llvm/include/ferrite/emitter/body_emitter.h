@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -80,6 +81,8 @@ class BodyEmitter {
 
   /// Begins a point: forgets all values and bindings.
   void start(const Point& point);
+  /// Begins a point that differs in the variables `along` alone: keeps values that do not depend on them.
+  void move(const Point& point, std::span<const index::Symbol> along);
   const Point& point() const { return point_; }
 
   /// Sets the value of FE_OP_REDUCED number `number`, a scalar or a vector of `lanes`.

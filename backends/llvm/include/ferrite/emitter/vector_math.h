@@ -20,6 +20,7 @@ struct MathAccuracy {
 
 /// One row per function whose result is rounded; every other function of VectorMath is exact or correctly
 /// rounded. sin, cos and tan: for |x| up to VectorMath::kTrigonometricRangeF32 and kTrigonometricRangeF64.
+/// The machine's power of two (MathInstructions::exp2) adds its error to that of exp in f32.
 inline constexpr std::array kMathAccuracy = {
     MathAccuracy{"exp", 1.0, 1.0},   MathAccuracy{"exp2", 1.0, 1.0},  MathAccuracy{"expm1", 2.0, 2.0},
     MathAccuracy{"log", 1.0, 1.0},   MathAccuracy{"log2", 1.5, 1.5},  MathAccuracy{"log1p", 1.5, 1.5},
@@ -36,6 +37,9 @@ struct MathInstructions {
   bool fused_multiply_add;
   bool rounding;  ///< rounding to integers
   bool division;  ///< vector division costs no more than a few multiply-adds
+  /// The function from float to float that is the machine's 2 to the power of an f32, within 2 units in the
+  /// last place; it may flush denormals. Empty: there is none.
+  std::string_view exp2 = {};
 };
 
 /// Emits y = f(x...) lane by lane at the builder's insertion point.
