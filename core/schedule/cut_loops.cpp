@@ -33,7 +33,7 @@ void cut(LoopProgram& program, Statement& statement, index::Symbol symbol, const
   auto place = program.pool.constant(0);
   for (const auto& loop : loops) {
     const auto fresh = program.pool.new_symbol({0, loop.extent - 1});
-    own.push_back({fresh, loop.extent, VarKind::parallel});
+    own.push_back({fresh, loop.extent, var->kind});
     place = program.pool.add(program.pool.mul(place, loop.extent), program.pool.symbol(fresh));
   }
   const auto at = statement.vars.erase(var);
@@ -92,6 +92,33 @@ bool follow_reshape(LoopProgram& program, const Store& stored, Statement& map) {
   return false;
 }
 
+/// Splits the loops of a reduction that a reshape of its operand has joined: it reads [i div n, i mod n], and
+/// i in no other way than by the same n.
+bool follow_own_reshape(LoopProgram& program, Statement& reduction) {
+  auto& pool = program.pool;
+  const auto vars = reduction.vars;  // cut() replaces them
+  bool changed = false;
+  for (const auto& var : vars) {
+    int64_t inner = 0;
+    bool is_even = true;
+    for (const auto& op : reduction.ops)
+      for (const auto expr : pool.post_order(op.index)) {
+        const auto code = pool.op(expr);
+        if ((code != index::Op::floordiv && code != index::Op::mod) || !pool.depends_on(expr, var.symbol))
+          continue;
+        const auto number = pool.symbol(var.symbol);
+        const auto by = pool.as_constant(pool.rhs(expr));
+        is_even = is_even && by && (inner == 0 || *by == inner) &&
+                  (expr == pool.floordiv(number, *by) || expr == pool.mod(number, *by));
+        if (by) inner = *by;
+      }
+    if (!is_even || inner <= 1 || inner >= var.extent || var.extent % inner != 0) continue;
+    cut(program, reduction, var.symbol, {{0, var.extent / inner, var.kind}, {0, inner, var.kind}});
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
 bool counts_through(const LoopProgram& program, const Statement& statement, index::Expr dim) {
@@ -110,7 +137,10 @@ void cut_loops(LoopProgram& program) {
         writers.push_back(s);
       continue;
     }
-    if (statement.kind == FE_STATEMENT_REDUCE) reductions.push_back(s);
+    if (statement.kind == FE_STATEMENT_REDUCE) {
+      if (follow_own_reshape(program, statement)) writers.push_back(s);
+      reductions.push_back(s);
+    }
     if (statement.kind != FE_STATEMENT_MAP || statement.vars.size() != statement.parallel_count()) continue;
     bool cuts = false;
     for (uint32_t writer : writers)

@@ -4,6 +4,7 @@ size."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 import operator
@@ -13,6 +14,9 @@ import torch
 from torch import fx
 
 from ferrite.torch._collectives import stretches
+
+
+_few_bytes = 1 << 10  # of values that are not worth a look at all their users
 
 
 @dataclasses.dataclass
@@ -93,49 +97,64 @@ def _parts(
 def _later(
     level: Mapping[fx.Node, int], unsupported: Mapping[fx.Node, str], changed: set[fx.Node]
 ) -> dict[fx.Node, int]:
-    """The levels of the compiled nodes that only later segments use, where computing them there keeps no more
-    bytes between the segments: what a backward pass computes again then lives in one segment alone. Nodes whose
-    operands are `changed` stay where they are."""
+    """The levels of the compiled nodes that later segments alone use, where computing them there keeps no more
+    bytes between the segments: what a backward pass computes again then lives in one segment. Nodes that depend
+    on each other move together. Nodes whose operands are `changed` stay where they are."""
     made: dict[fx.Node, int] = {}
     results: dict[fx.Node, list[fx.Node]] = {}  # of nodes with several
+    levels: dict[int, list[fx.Node]] = {}
     for node in level:
         if node.target is operator.getitem:
             results.setdefault(node.all_input_nodes[0], []).append(node)
-
-    def level_of(node: fx.Node) -> int:
-        return made.get(node, level.get(node, -1))
-
-    # By value: the last level that uses it. The caller holds what leaves the stretch.
-    last: dict[fx.Node, float] = {}
-    for node in level:
-        for used in node.all_input_nodes:
-            leaves = any(user not in level for user in used.users) if used not in last else False
-            last[used] = math.inf if leaves else max(last.get(used, -1), level[node])
-
-    def users_of(node: fx.Node) -> list[fx.Node]:
-        own = results.get(node, [])
-        return [user for one in (node, *own) for user in one.users if user not in own]
-
-    for node in reversed(level):
-        if (
-            node in unsupported
-            or node.target is operator.getitem
-            or _is_ordered(node)
-            or not changed.isdisjoint([node, *node.all_input_nodes])
-        ):
-            continue
-        users = users_of(node)
-        if not users or any(user not in level for user in users):
-            continue
-        target = min(level_of(user) for user in users)
-        if target <= level[node]:
-            continue
-        kept = sum(_bytes(used) for used in node.all_input_nodes if last[used] < target)
-        if kept <= sum(_bytes(one) for one in results.get(node, [node])):
-            made.update(dict.fromkeys([node, *results.get(node, [])], target))
-            for used in node.all_input_nodes:
-                last[used] = max(last[used], target)
+        elif node not in unsupported:
+            levels.setdefault(level[node], []).append(node)
+    # From the last level on, so that the levels of users in others are known.
+    for number in sorted(levels, reverse=True):
+        latest: dict[fx.Node, int] = {}
+        for node in reversed(levels[number]):
+            if _is_ordered(node) or not changed.isdisjoint([node, *node.all_input_nodes]):
+                continue
+            own = results.get(node, [])
+            users = [user for one in (node, *own) for user in one.users if user not in own]
+            if not users or any(user not in level for user in users):
+                continue
+            last = min(latest.get(user, made.get(user, level[user])) for user in users)
+            if last > number:
+                latest.update(dict.fromkeys([node, *own], last))
+        for group in _connected(latest):
+            if _keeps_less(group, latest, collections.ChainMap(made, level)):
+                made.update((node, latest[node]) for node in group)
     return made
+
+
+def _keeps_less(group: list[fx.Node], latest: Mapping[fx.Node, int], level: Mapping[fx.Node, int]) -> bool:
+    """Whether operands of a group that live until its later levels are no more bytes than its results."""
+    moved = set(group)
+    needed: dict[fx.Node, int] = {}  # operands, and the last level that then uses them
+    for node in group:
+        for used in node.all_input_nodes:
+            if used not in moved:
+                needed[used] = max(needed.get(used, -1), latest[node])
+    kept = sum(
+        _bytes(used)
+        for used, last in needed.items()
+        if _bytes(used) > _few_bytes
+        and all(level.get(user, math.inf) < last for user in used.users if user not in moved)
+    )
+    return kept <= sum(_bytes(node) for node in group if any(user not in moved for user in node.users))
+
+
+def _connected(nodes: Iterable[fx.Node]) -> list[list[fx.Node]]:
+    """The nodes by groups of those that depend on each other."""
+    found: dict[fx.Node, list[fx.Node]] = {node: [node] for node in nodes}
+    for node in found:
+        for used in node.all_input_nodes:
+            if used not in found or found[used] is found[node]:
+                continue
+            small, large = sorted((found[node], found[used]), key=len)
+            large.extend(small)
+            found.update(dict.fromkeys(small, large))
+    return list({id(group): group for group in found.values()}.values())
 
 
 def _changed(nodes: Iterable[fx.Node]) -> set[fx.Node]:
