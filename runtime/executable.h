@@ -197,12 +197,12 @@ class Executable {
     /// given to it instead of a new stream; it must outlive the context.
     explicit Context(const Executable& executable, void* native_stream = nullptr)
         : Context(executable, executable.steps, executable.arena_bytes, native_stream) {}
-    /// A context that takes its arena from the pool for each run. Only where the host's memory is the only
-    /// one, and not that of an allocator: elsewhere recordings name the arena, and work may still use it when
-    /// a run returns.
-    Context(const Executable& executable, ArenaPool& arenas)
-        : Context(executable, executable.steps, executable.arena_bytes, nullptr,
-                  executable.shares_arenas() ? &arenas : nullptr) {}
+    /// A context that takes the arena of its first device from the pool for each run: where runs are complete
+    /// when they return, as in the host's memory alone, or where the caller's stream orders them. Memory of
+    /// the session's allocator stays with the context.
+    Context(const Executable& executable, void* native_stream, ArenaPool& arenas)
+        : Context(executable, executable.steps, executable.arena_bytes, native_stream,
+                  executable.shares_arenas(native_stream) ? &arenas : nullptr) {}
     ~Context();
     Context(const Context&) = delete;
 
@@ -269,7 +269,8 @@ class Executable {
     std::optional<std::vector<LaunchTime>> times_;
     bool early_ = false;
     bool defers_checks_ = false;
-    ArenaPool* const arenas_;                     ///< null: the context keeps its arenas
+    ArenaPool* const arenas_;                     ///< of the first device; null: the context keeps its arena
+    ArenaPool::Order order_;                      ///< of the first device's runs
     const std::span<const int64_t> arena_bytes_;  ///< by device
   };
 
@@ -289,9 +290,10 @@ class Executable {
     std::span<const void* const> inputs;
     std::span<void* const> outputs;
   };
-  /// Whether a run's arena is in the host's memory alone, and not of the session's allocator.
-  bool shares_arenas() const {
-    return devices.size() == 1 && devices[0]->host_memory && !(allocator && allocator->serves(*devices[0]));
+  /// Whether runs on this stream may have the first device's arena of a pool.
+  bool shares_arenas(const void* native_stream) const {
+    const bool in_order = devices[0]->host_memory ? devices.size() == 1 : native_stream != nullptr;
+    return in_order && !(allocator && allocator->serves(*devices[0]));
   }
   /// run() of a context that has its arenas.
   Result<void> run_in_arenas(Context& context, const Buffers& buffers) const;

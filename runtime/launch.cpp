@@ -113,7 +113,8 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
   if (has_peers) {
     FE_TRY(work.event, device.open_event());
   }
-  if (!arenas_) {
+  if (d == 0 && arenas_ && native_stream) order_ = {native_stream, work.stream};
+  if (d > 0 || !arenas_) {
     FE_TRY(work.arena, executable_.alloc(d, work.bytes, work.stream));
   }
   if (!device.host_memory && fails) {
@@ -529,10 +530,10 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
   const Buffers buffers{input_data, output_data};
   if (!context.arenas_) return run_in_arenas(context, buffers);
   auto& work = context.work_[0];
-  FE_TRY(const auto arena, context.arenas_->take(devices[0], work.bytes));
+  FE_TRY(const auto arena, context.arenas_->take(devices[0], work.bytes, context.order_));
   work.arena = arena.data;
   auto done = run_in_arenas(context, buffers);
-  context.arenas_->give_back(devices[0], arena);
+  context.arenas_->give_back(devices[0], arena, context.order_);
   work.arena = nullptr;
   return done;
 }

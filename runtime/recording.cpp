@@ -107,7 +107,8 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
     return k < inputs.size() ? const_cast<void*>(buffers.inputs[k]) : buffers.outputs[k - inputs.size()];
   };
   const auto found = std::ranges::find_if(recorded.graphs, [&](const Recorded::Graph& graph) {
-    return std::ranges::all_of(plan.fixed, [&](size_t k) { return graph.bound[k] == port(k); });
+    return graph.arena == context.work_[plan.device].arena &&
+           std::ranges::all_of(plan.fixed, [&](size_t k) { return graph.bound[k] == port(k); });
   });
   if (found != recorded.graphs.end()) {
     std::rotate(recorded.graphs.begin(), found, found + 1);
@@ -184,6 +185,7 @@ Result<void> Executable::record(Context& context, const Buffers& buffers) const 
   }
   void* const stream = recorded.stream ? recorded.stream : work.stream;
   Recorded::Graph made;
+  made.arena = work.arena;
   for (const void* input : buffers.inputs) made.bound.push_back(const_cast<void*>(input));
   made.bound.insert(made.bound.end(), buffers.outputs.begin(), buffers.outputs.end());
   FE_TRY(made.graph, device.record(stream, [&] { return record_steps(context, buffers, stream); }));

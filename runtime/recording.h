@@ -43,7 +43,8 @@ inline constexpr size_t most_recordings = 4;
 struct Recorded {
   struct Graph {
     void* graph = nullptr;
-    std::vector<void*> bound;  ///< by port: the address it is bound to
+    const void* arena = nullptr;  ///< that its launches use
+    std::vector<void*> bound;     ///< by port: the address it is bound to
   };
   std::vector<Graph> graphs;  ///< most recently used first; most_recordings at most
   /// Recent addresses of the fixed ports for which no graph was found.

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view docs[] = {
     "inlines producers into the statements that read them",
-    "divides the loops of maps like those of the contraction that they follow",
+    "divides the loops of maps like those of the contraction that they follow, and of reductions like dims",
     "stores results in place of operands without later readers, and changed inputs in place",
     "gives tensors of convolutions the layout that the target prefers, and operands of products the summed "
     "dims last",

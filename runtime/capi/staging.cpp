@@ -13,9 +13,7 @@ Staging::Staging(std::shared_ptr<const RunnableProgram> program, void* native_st
   copies_.resize(program_->inputs().size() + program_->outputs().size());
   if (!executable_) return;
   apart_ = executable_->memory_of_ports() != runtime::Executable::host;
-  using Context = runtime::Executable::Context;
-  context_ = native_stream ? std::make_unique<Context>(*executable_, native_stream)
-                           : std::make_unique<Context>(*executable_, arenas);
+  context_ = std::make_unique<runtime::Executable::Context>(*executable_, native_stream, arenas);
 }
 
 Staging::~Staging() {

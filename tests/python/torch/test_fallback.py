@@ -45,6 +45,22 @@ class Fallback(BackendTest):
         x = torch.randn(4, 5)
         self.check(model, x, fallback="silent")
 
+    def test_what_a_later_segment_alone_needs_is_computed_there(self):
+        def long(x):
+            early = halve(x)  # ends a segment
+            wave = torch.tanh(x.double() * 3)  # needs nothing of it, and is more bytes than x
+            least = x.square().sum(1, keepdim=True)  # is fewer bytes than x
+            return halve(early.double() * wave) + least, early
+
+        reports = []
+        ferrite.torch._compile.listeners.append(reports.append)
+        try:
+            self.check(long, torch.randn(80, 90), fallback="silent")
+        finally:
+            ferrite.torch._compile.listeners.remove(reports.append)
+        nodes = [[node[0] for node in json.loads(stream)["nodes"]] for stream in reports[0].streams]
+        self.assertEqual([k for k, one in enumerate(nodes) if "aten.tanh.default" in one], [1])
+
     def test_warns_once_with_names(self):
         x = torch.randn(2, 2)
         ferrite.torch._boxed._said.clear()
