@@ -19,7 +19,7 @@ class ArenaPool {
     void* data = nullptr;
     int64_t bytes = 0;
   };
-  /// What keeps the runs of a device apart that are still at work when they return: the order of a stream.
+  /// The order of a stream, which keeps runs of a device apart that are still at work when they return.
   struct Order {
     void* native = nullptr;  ///< the driver's handle; null: runs are complete when they return
     void* stream = nullptr;  ///< the runtime's object for it

@@ -263,21 +263,12 @@ class Planner {
     return pool_.substitute(expr, replacements);
   }
 
-  /// Whether an operand is computed, and a single line of it leaves no room for weights in the second-level
-  /// cache, as those of long sequences do. It takes less time then to compute blocks of rows, with each
-  /// position once per tap (f32[64, 512, 256], 5 taps, 512 columns: 134 and 160 ms).
-  bool exceeds_cache(const Window& window) const {
-    const auto dtype = plan_.statement.ops[sides_[0].operand.value].dtype;
-    return window.load == loop::none &&
-           window.width() * window.channels * window.line_taps * (bits_of(dtype) / 8) > target_.l2_bytes / 4;
-  }
-
   void make_axes() {
     if (!plan_.window && shared_ == 0) {
       auto depth = depth_;
       auto window = find_window(pool_, kernel_.statements[0], plan_.statement, sides_[0].operand.value,
                                 sides_[0].vars, depth, nullptr);
-      if (window && !exceeds_cache(*window)) {
+      if (window && !exceeds_cache(*window, plan_.statement.ops[sides_[0].operand.value].dtype, target_)) {
         plan_.window = std::move(window);
         depth_ = std::move(depth);
       }

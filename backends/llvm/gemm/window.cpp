@@ -244,4 +244,9 @@ std::optional<Window> find_window(index::Pool& pool, const loop::Statement& orig
   return window;
 }
 
+bool exceeds_cache(const Window& window, DType dtype, const Target& target) {
+  const int64_t bytes = window.width() * window.channels * window.line_taps * (bits_of(dtype) / 8);
+  return window.load == loop::none && bytes > target.l2_bytes / 4;
+}
+
 }  // namespace ferrite::emitter

@@ -22,4 +22,9 @@ std::optional<Window> find_window(index::Pool& pool, const loop::Statement& orig
                                   std::span<const loop::Var> rows, std::vector<loop::Var>& depth,
                                   const loop::Var* channel);
 
+/// Whether an operand of this type is computed, and a single line of its copy leaves no room for weights in
+/// the second-level cache, as those of long sequences do. It takes less time then to compute blocks of rows,
+/// with each position once per tap (f32[64, 512, 256], 5 taps, 512 columns, two workers: 134 and 160 ms).
+bool exceeds_cache(const Window& window, DType dtype, const Target& target);
+
 }  // namespace ferrite::emitter

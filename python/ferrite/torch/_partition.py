@@ -97,9 +97,9 @@ def _parts(
 def _later(
     level: Mapping[fx.Node, int], unsupported: Mapping[fx.Node, str], changed: set[fx.Node]
 ) -> dict[fx.Node, int]:
-    """The levels of the compiled nodes that later segments alone use, where computing them there keeps no more
-    bytes between the segments: what a backward pass computes again then lives in one segment. Nodes that depend
-    on each other move together. Nodes whose operands are `changed` stay where they are."""
+    """The levels of the compiled nodes that later segments alone use, where computing them there keeps no
+    more bytes between the segments: a value that a backward pass computes again then lives in one segment.
+    Nodes that depend on each other move together. Nodes whose operands are `changed` stay where they are."""
     made: dict[fx.Node, int] = {}
     results: dict[fx.Node, list[fx.Node]] = {}  # of nodes with several
     levels: dict[int, list[fx.Node]] = {}
@@ -158,7 +158,7 @@ def _connected(nodes: Iterable[fx.Node]) -> list[list[fx.Node]]:
 
 
 def _changed(nodes: Iterable[fx.Node]) -> set[fx.Node]:
-    """What nodes change in place, and those nodes."""
+    """The values that nodes change in place, and those nodes."""
     changing = {
         node
         for node in nodes

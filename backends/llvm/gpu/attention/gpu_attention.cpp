@@ -311,7 +311,7 @@ class SoftmaxEmitter {
     auto* shift = builder_.CreateFNeg(builder_.CreateFMul(most, scale));
     const auto power = [&](llvm::Value* score) {
       const auto lanes = static_cast<unsigned>(lanes_of(score));
-      return exp2(
+      return context_.math.fast_exp2(
           builder_.CreateIntrinsic(llvm::Intrinsic::fma, {score->getType()},
                                    {score, context_.splat(scale, lanes), context_.splat(shift, lanes)}));
     };
@@ -377,20 +377,6 @@ class SoftmaxEmitter {
     llvm::Value* number = lanes == 1 ? context_.i64(0) : context_.iota(builder_.getInt64Ty(), point.lanes);
     return builder_.CreateSelect(builder_.CreateICmpSLT(number, left), value,
                                  llvm::ConstantFP::getInfinity(value->getType(), true));
-  }
-
-  llvm::Value* exp2(llvm::Value* operand) {
-    const auto& name = block_.machine().exp2;
-    if (name.empty()) return context_.math.exp2(operand);
-    const auto one = [&](llvm::Value* value) {
-      const std::array operands{value};
-      return block_.call(name, type_, operands);
-    };
-    const auto lanes = lanes_of(operand);
-    if (lanes == 1) return one(operand);
-    for (uint64_t k = 0; k < lanes; ++k)
-      operand = builder_.CreateInsertElement(operand, one(builder_.CreateExtractElement(operand, k)), k);
-    return operand;
   }
 
   /// Combines the values of the lanes that share a row.

@@ -196,6 +196,12 @@ llvm::Value* VectorMath::exp2(Value* operand) {
   return scale_by_halves(exp2_reduced(r), n.offset_bits);
 }
 
+llvm::Value* VectorMath::fast_exp2(Value* operand) {
+  const MathScope lanes(builder_, has_);
+  const Lanes x = lanes(operand);
+  return x.is_f32() && !has_.exp2.empty() ? x.call(has_.exp2) : exp2(operand);
+}
+
 llvm::Value* VectorMath::expm1(Value* operand) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);

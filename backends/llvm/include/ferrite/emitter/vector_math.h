@@ -67,6 +67,9 @@ class VectorMath {
   /// The same bits as exp(x), for x <= 0 or NaN.
   Value* exp_of_negative(Value* x);
   Value* exp2(Value* x);
+  /// f32: the machine's power of two, which may flush denormals, where it has one (MathInstructions::exp2);
+  /// else exp2(x).
+  Value* fast_exp2(Value* x);
   Value* expm1(Value* x);
   Value* log(Value* x);
   Value* log2(Value* x);
