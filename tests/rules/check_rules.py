@@ -346,6 +346,12 @@ def prose_rule(tree: Tree) -> Iterator[Violation]:
             for match in WHAT.finditer(comment):
                 if match["end"] != "?":
                     yield name, line + comment.count("\n", 0, match.start()), "a sentence begins with 'What': name the noun"
+    for name, text in tree.texts.items():
+        if name.startswith("docs/") and name.endswith(".md"):
+            for number, line in enumerate(text.splitlines(), 1):
+                if match := re.search(r"(?:^|[.:] )What\b", line):
+                    if "?" not in line[match.start() :]:
+                        yield name, number, "a sentence begins with 'What': name the noun"
 
 
 MOST_FILES, MOST_LINES = 25, 600

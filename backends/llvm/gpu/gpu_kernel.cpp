@@ -42,7 +42,7 @@ constexpr int64_t many_threads = 4096;
 constexpr int64_t most_reads_at_once = 8;  // loads in flight per thread of a reduction
 constexpr size_t short_body = 64;          // operations of a body that may be unrolled for each of them
 constexpr int64_t most_registers = 8;      // elements of a thread's local buffer
-constexpr int64_t least_filled = 8;        // of so many parts of the blocks' vectors, one may not exist
+constexpr int64_t least_filled = 8;        // at most one in so many vectors of the blocks may be missing
 
 int64_t product(std::span<const loop::Var> vars) {
   int64_t count = 1;
@@ -215,7 +215,7 @@ class GpuKernelEmitter {
   };
 
   /// The plan of such a map: vectors as wide as a thread's access or, where accesses do not start at such
-  /// vectors, several narrow ones. No plan: neither pays.
+  /// vectors, several narrow ones. Returns nullopt where single points are as fast.
   std::optional<VectorPlan> vectors_of(const loop::Statement& statement) const {
     if (statement.kind != FE_STATEMENT_MAP || statement.has(VarKind::serial) || !statement.reductions.empty())
       return std::nullopt;

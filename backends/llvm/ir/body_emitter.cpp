@@ -8,7 +8,6 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace ferrite::emitter {
 

@@ -295,7 +295,9 @@ int64_t MemoryLimit::room(int64_t live) const {
 int64_t MemoryLimit::for_parts() const { return each_worker * device_workers; }
 
 bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {
-  return workspace_bytes <= std::max(bytes(0) - live, for_parts());
+  // Counters and partial results of a library need this much where copies of operands took the limit already.
+  const int64_t always = device_workers > 0 ? each_worker : 0;
+  return workspace_bytes <= std::max(bytes(0) - live, always);
 }
 
 void order_for_memory(Schedule& schedule) {

@@ -97,9 +97,10 @@ def _parts(
 def _later(
     level: Mapping[fx.Node, int], unsupported: Mapping[fx.Node, str], changed: set[fx.Node]
 ) -> dict[fx.Node, int]:
-    """The levels of the compiled nodes that later segments alone use, where computing them there keeps no
-    more bytes between the segments: a value that a backward pass computes again then lives in one segment.
-    Nodes that depend on each other move together. Nodes whose operands are `changed` stay where they are."""
+    """New levels for compiled nodes whose results only later segments use. Values that a backward pass
+    computes again are an example: computed where they are used, they need no memory between segments. Nodes
+    that depend on each other move together, and only if that keeps no more bytes between the segments. Nodes
+    that read or write values in `changed` stay where they are."""
     made: dict[fx.Node, int] = {}
     results: dict[fx.Node, list[fx.Node]] = {}  # of nodes with several
     levels: dict[int, list[fx.Node]] = {}
@@ -128,7 +129,8 @@ def _later(
 
 
 def _keeps_less(group: list[fx.Node], latest: Mapping[fx.Node, int], level: Mapping[fx.Node, int]) -> bool:
-    """Whether operands of a group that live until its later levels are no more bytes than its results."""
+    """Whether moving a group to its later levels keeps no more memory: its operands must then live longer,
+    and its results need not live before."""
     moved = set(group)
     needed: dict[fx.Node, int] = {}  # operands, and the last level that then uses them
     for node in group:

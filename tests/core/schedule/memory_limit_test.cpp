@@ -16,11 +16,11 @@ TEST(MemoryLimits, LeaveWorkspacesWhatValuesLeave) {
   EXPECT_FALSE(host.allows(1, 110 * mib)) << "the limit is taken";
 }
 
-TEST(MemoryLimits, AlwaysLeaveADevicesWorkersTheirPart) {
-  // A copy of an operand took more than the limit: a library may still have its counters.
+TEST(MemoryLimits, AlwaysLeaveALibraryOfADeviceItsCounters) {
+  // A copy of an operand took more than the limit.
   const MemoryLimit device{.op_by_op = 100 * mib, .workers = 2, .device_workers = 132};
-  EXPECT_TRUE(device.allows(132 * mib, 150 * mib));
-  EXPECT_FALSE(device.allows(133 * mib, 150 * mib));
+  EXPECT_TRUE(device.allows(1 * mib, 150 * mib));
+  EXPECT_FALSE(device.allows(1 * mib + 1, 150 * mib));
 }
 
 TEST(MemoryLimits, AreNoneWhereTheModelIsUnknown) {

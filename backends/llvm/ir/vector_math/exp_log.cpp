@@ -67,8 +67,9 @@ Lanes scale_by_halves(Lanes value, Lanes offset_bits) {
 /// log(1 + f) - f.
 Lanes log1p_tail(Lanes f) { return f * f * polynomial(f, kLogF32, kLogF64); }
 
-/// exp(x) by the machine's power of two, of f32 lanes: x = (n + r) log(2) with -126 <= n <= 127. r is within
-/// [-1/2, 1/2] but where 2^n 2^r becomes a denormal, which is rounded once, infinity, or NaN.
+/// exp(x) of f32 lanes by the machine's power of two: x = (n + r) log(2), and n is an integer from -126 to
+/// 127. So 2^n is a normal number. Beyond these n, |r| exceeds 1/2, and the product 2^r 2^n becomes a
+/// denormal, which is rounded once, zero or infinity. A NaN is in r.
 Lanes exp_by_machine(Lanes x) {
   const SplitConstant factor = log2_of_e(x);
   const int bias = x.format().bias;
