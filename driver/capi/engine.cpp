@@ -16,9 +16,10 @@ namespace {
 
 class CompiledProgram final : public RunnableProgram {
  public:
-  explicit CompiledProgram(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
-  std::vector<runtime::PortInfo> inputs() const override { return program_->inputs(); }
-  std::vector<runtime::PortInfo> outputs() const override { return program_->outputs(); }
+  explicit CompiledProgram(std::shared_ptr<const Program> program)
+      : program_(std::move(program)), inputs_(program_->inputs()), outputs_(program_->outputs()) {}
+  const std::vector<runtime::PortInfo>& inputs() const override { return inputs_; }
+  const std::vector<runtime::PortInfo>& outputs() const override { return outputs_; }
   std::shared_ptr<const runtime::Executable> executable() const override {
     return program_->compilation.executable;
   }
@@ -34,6 +35,7 @@ class CompiledProgram final : public RunnableProgram {
 
  private:
   const std::shared_ptr<const Program> program_;
+  const std::vector<runtime::PortInfo> inputs_, outputs_;
 };
 
 class SessionModel final : public LoadedModel {

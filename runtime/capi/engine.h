@@ -29,8 +29,8 @@ struct ProgramFigures {
 class RunnableProgram {
  public:
   virtual ~RunnableProgram() = default;
-  virtual std::vector<runtime::PortInfo> inputs() const = 0;
-  virtual std::vector<runtime::PortInfo> outputs() const = 0;
+  virtual const std::vector<runtime::PortInfo>& inputs() const = 0;
+  virtual const std::vector<runtime::PortInfo>& outputs() const = 0;
   virtual std::shared_ptr<const runtime::Executable> executable() const = 0;  ///< null if it is interpreted
   /// Inputs and outputs are contiguous, in port order. `context`: null for an interpreted program; each
   /// context allows one run at a time.

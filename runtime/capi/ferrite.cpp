@@ -67,7 +67,7 @@ void free_handle(Handle* handle) {
 
 std::vector<std::vector<int64_t>> dims_of(std::span<const capi::BoundTensor> tensors) {
   std::vector<std::vector<int64_t>> dims;
-  for (const auto& tensor : tensors) dims.push_back(tensor.dims);
+  for (const auto& tensor : tensors) dims.emplace_back(tensor.dims.begin(), tensor.dims.end());
   return dims;
 }
 
@@ -117,6 +117,7 @@ struct ferrite_model {
 
   mutable std::mutex mutex;  // guards the members below
   std::shared_ptr<const capi::RunnableProgram> last;
+  bool last_is_apart = false;  // its ports are in the device's memory
   double run_ms = 0;
   using RunKey = std::pair<std::shared_ptr<const capi::RunnableProgram>,
                            void*>;  // a program and the caller's stream, or null
@@ -168,12 +169,24 @@ Result<capi::TensorDevice> ferrite_model::device(const ferrite_run_options& opti
 
 Result<std::shared_ptr<const capi::RunnableProgram>> ferrite_model::prepare(
     std::span<const capi::BoundTensor> inputs, bool apart) {
-  FE_TRY(auto program, model->program(dims_of(inputs), apart));
+  // Most calls have the shapes of the last one.
+  const auto is_same = [](const capi::BoundTensor& tensor, const runtime::PortInfo& port) {
+    return std::ranges::equal(tensor.dims, port.dims);
+  };
+  std::shared_ptr<const capi::RunnableProgram> program;
+  {
+    std::lock_guard lock(mutex);
+    if (last && last_is_apart == apart && std::ranges::equal(inputs, last->inputs(), is_same)) program = last;
+  }
+  if (!program) {
+    FE_TRY(program, model->program(dims_of(inputs), apart));
+  }
   if (const auto executable = program->executable())
     for (const auto& device : executable->devices) FE_CHECK(device->check_process());
   std::lock_guard lock(mutex);
   if (last != program) run_ms = 0;
   last = program;
+  last_is_apart = apart;
   return program;
 }
 
@@ -384,7 +397,7 @@ Result<void> run_alloc(std::string_view function, ferrite_model* model, const fe
   const bool on_device = options.outputs_on_device != 0 && device.is_apart();
   FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, true));
   FE_TRY(const auto program, model->prepare(bound, on_device || device.any_has(list(inputs, input_count))));
-  const auto ports = program->outputs();
+  const auto& ports = program->outputs();
   if (output_count != ports.size())
     return at(std::string(function), error(FE_EINVALID, "FE-X01", "the model has {}, not {}",
                                            ferrite::counted(ports.size(), "output"), output_count));

@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 class PackagedProgram final : public RunnableProgram {
  public:
   PackagedProgram(package::Loaded loaded, double load_ms) : loaded_(std::move(loaded)), load_ms_(load_ms) {}
-  std::vector<runtime::PortInfo> inputs() const override { return loaded_.executable->inputs; }
-  std::vector<runtime::PortInfo> outputs() const override { return loaded_.executable->outputs; }
+  const std::vector<runtime::PortInfo>& inputs() const override { return loaded_.executable->inputs; }
+  const std::vector<runtime::PortInfo>& outputs() const override { return loaded_.executable->outputs; }
   std::shared_ptr<const runtime::Executable> executable() const override { return loaded_.executable; }
   Result<void> run(runtime::Executable::Context* context, std::span<const void* const> inputs,
                    std::span<void* const> outputs) const override {

@@ -110,7 +110,7 @@ Result<void> Staging::run(std::span<const BoundTensor> inputs, std::span<const B
     out.push_back(data);
   }
   FE_CHECK(program_->run(context_.get(), in, out));
-  const auto ports = program_->inputs();
+  const auto& ports = program_->inputs();
   bool copied = false;
   // The run changed copies of these inputs: copy the new contents back to the caller's tensors.
   for (size_t k = 0; k < inputs.size(); ++k)

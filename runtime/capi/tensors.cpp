@@ -21,8 +21,17 @@ std::string number_text(const DLDevice& device) {
   return fmt::format("{}:{}", static_cast<int32_t>(device.device_type), device.device_id);
 }
 
+/// The name of a port in an error.
+struct Where {
+  const char* kind;
+  const std::string& name;
+  operator std::string() const {
+    return fmt::format("{} '{}'", kind, name);
+  }  // NOLINT(google-explicit-constructor)
+};
+
 /// Checks a tensor on its own, regardless of the port.
-Result<void> check(const DLTensor* tensor, const TensorDevice& device, const std::string& where) {
+Result<void> check(const DLTensor* tensor, const TensorDevice& device, const Where& where) {
   if (!tensor) return at(where, error(FE_EINVALID, "FE-X30", "the tensor is null"));
   if (tensor->device.device_type != kDLCPU && !device.has(*tensor))
     return at(
@@ -42,7 +51,7 @@ Result<void> check(const DLTensor* tensor, const TensorDevice& device, const std
   return {};
 }
 
-Result<void> check_dtype(const DLTensor& tensor, DType dtype, const std::string& where) {
+Result<void> check_dtype(const DLTensor& tensor, DType dtype, const Where& where) {
   auto expected = data_type_of(dtype);
   if (expected.code == no_code)
     return at(where,
@@ -94,11 +103,11 @@ void each_element(const BoundTensor& tensor, Visit&& visit) {
 /// Converts a checked tensor.
 BoundTensor bound(const DLTensor& tensor, const TensorDevice& device) {
   BoundTensor result;
-  result.dims.assign(tensor.shape, tensor.shape + tensor.ndim);
+  result.dims = {tensor.shape, static_cast<size_t>(tensor.ndim)};
   result.width = std::max(tensor.dtype.bits / 8, 1);
   result.bytes = elements_of(tensor) * result.width;
   if (tensor.data) result.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
-  if (!contiguous(tensor)) result.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+  if (!contiguous(tensor)) result.strides = {tensor.strides, static_cast<size_t>(tensor.ndim)};
   result.on_device = device.has(tensor);
   return result;
 }
@@ -176,8 +185,9 @@ Result<std::vector<BoundTensor>> bind_inputs(const LoadedModel& model, const DLT
     return error(FE_EINVALID, "FE-X01", "the model has {}, not {}", counted(ports.size(), "input"), count);
   if (!tensors && count > 0) return error(FE_EINVALID, "FE-X30", "the inputs are null");
   std::vector<BoundTensor> result;
+  result.reserve(ports.size());
   for (size_t k = 0; k < ports.size(); ++k) {
-    const std::string where = fmt::format("input '{}'", ports[k].name);
+    const Where where{"input", ports[k].name};
     FE_CHECK(check(tensors[k], device, where));
     FE_CHECK(check_dtype(*tensors[k], ports[k].dtype, where));
     const auto& input = result.emplace_back(bound(*tensors[k], device));
@@ -198,8 +208,9 @@ Result<std::vector<BoundTensor>> bind_outputs(const LoadedModel& model,
     return error(FE_EINVALID, "FE-X01", "the model has {}, not {}", counted(ports.size(), "output"), count);
   if (!tensors && count > 0) return error(FE_EINVALID, "FE-X30", "the outputs are null");
   std::vector<BoundTensor> result;
+  result.reserve(ports.size());
   for (size_t k = 0; k < ports.size(); ++k) {
-    const std::string where = fmt::format("output '{}'", model.outputs()[k].name);
+    const Where where{"output", model.outputs()[k].name};
     FE_CHECK(check(tensors[k], device, where));
     const auto& tensor = *tensors[k];
     FE_CHECK(check_dtype(tensor, ports[k].dtype, where));

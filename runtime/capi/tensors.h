@@ -26,12 +26,12 @@ DLDevice number_of(const runtime::Device& device);
 /// The tensor device of programs on these devices.
 TensorDevice tensor_device(const runtime::Devices& devices);
 
-/// A checked tensor. Its elements stay in the caller's memory.
+/// A checked tensor. Its elements, dims and strides stay in the caller's memory.
 struct BoundTensor {
-  std::vector<int64_t> dims;
-  std::vector<int64_t> strides;  ///< in elements; empty: contiguous
-  int64_t width = 1;             ///< of an element, in bytes
-  int64_t bytes = 0;             ///< of all elements
+  std::span<const int64_t> dims;
+  std::span<const int64_t> strides;  ///< in elements; empty: contiguous
+  int64_t width = 1;                 ///< of an element, in bytes
+  int64_t bytes = 0;                 ///< of all elements
   char* data = nullptr;
   bool on_device = false;  ///< in the device's memory, contiguous
 

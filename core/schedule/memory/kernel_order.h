@@ -37,8 +37,8 @@ struct MemoryLimit {
   /// its workers. The value does not depend on other steps, so that a program's loops are divided alike at
   /// whatever stage its text was taken.
   int64_t for_parts() const;
-  /// Whether a kernel may have workspaces of this many bytes in all, where `live` bytes live while it runs. On a
-  /// device with memory of its own, 1 MiB is always allowed.
+  /// Whether a kernel may have workspaces of this many bytes in all, where `live` bytes live while it runs.
+  /// On a device with memory of its own, 1 MiB is always allowed.
   bool allows(int64_t workspace_bytes, int64_t live) const;
 };
 
