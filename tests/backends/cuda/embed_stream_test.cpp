@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ferrite/ferrite.h"
@@ -233,6 +234,54 @@ TEST_F(EmbedStreamTest, ThreadsHaveStreamsOfTheirOwn) {
     const auto on = " stream " + number_of(stream);
     EXPECT_EQ(counted(lines, "cuLaunchKernelEx", on) + counted(lines, "cuGraphLaunch", on), 20);
   }
+  close();
+}
+
+TEST_F(EmbedStreamTest, ModelsShareAnArenaInTheOrderOfAStream) {
+  // The sum of many elements is one of parts, which live between its two kernels.
+  const auto sum_of = [&](int64_t elements) {
+    const auto name = "sum" + std::to_string(elements) + ".fe";
+    std::ofstream(file(name.c_str())) << "ferrite graph 0\ngraph @sum(%x: f32[" << elements
+                                      << "]) -> (%r \"r\") {\n"
+                                         "  %r = reduce_sum(%x) {axes = [0], keepdims = true}\n}\n";
+    return name;
+  };
+  constexpr int64_t small = 1 << 16, large = 1 << 22;
+  const auto small_name = sum_of(small), large_name = sum_of(large);
+  open(small_name.c_str());
+  ferrite_model *other = nullptr, *larger = nullptr;
+  ASSERT_EQ(ferrite_model_load(session_, file(small_name.c_str()).c_str(), &other), FERRITE_OK) << last();
+  ASSERT_EQ(ferrite_model_load(session_, file(large_name.c_str()).c_str(), &larger), FERRITE_OK) << last();
+  uint64_t memory = 0;
+  ASSERT_EQ(driver_.alloc(&memory, large * sizeof(float)), 0);
+  std::memset(reinterpret_cast<void*>(memory), 0, large * sizeof(float));
+  Bound r(driver_, kDLFloat, 32);
+  r.shape[0] = 1;
+  const auto run_of = [&](ferrite_model* model, int64_t elements, void* stream) {
+    calls();
+    DLTensor x = r.tensor;
+    x.data = reinterpret_cast<void*>(memory);
+    x.shape = &elements;
+    ferrite_model* const before = std::exchange(model_, model);
+    EXPECT_EQ(run(stream, x, r.tensor), FERRITE_OK) << last();
+    model_ = before;
+    return calls();
+  };
+  const auto allocated = [](const std::vector<std::string>& lines) {
+    return std::ranges::count_if(lines, [](const auto& line) { return line.starts_with("cuMemAlloc"); });
+  };
+  void* const stream = new_stream();
+  EXPECT_EQ(allocated(run_of(model_, small, stream)), 1);
+  EXPECT_EQ(allocated(run_of(other, small, stream)), 0) << "the arena of the first model";
+  EXPECT_EQ(allocated(run_of(model_, small, new_stream())), 1) << "nothing orders the two streams";
+  for (int k = 0; k < 3; ++k) run_of(model_, small, stream);
+  EXPECT_EQ(counted(run_of(model_, small, stream), "cuGraphLaunch"), 1);
+  EXPECT_EQ(allocated(run_of(larger, large, stream)), 1) << "a larger arena in place of the first";
+  const auto lines = run_of(model_, small, stream);
+  EXPECT_EQ(allocated(lines), 0);
+  EXPECT_EQ(counted(lines, "cuGraphLaunch"), 0) << "the recording names an arena that is gone";
+  driver_.free(memory);
+  for (auto* model : {other, larger}) ferrite_model_free(model);
   close();
 }
 
