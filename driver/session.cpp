@@ -108,6 +108,7 @@ struct Model::State {
 Model::Model(const Session& session) : session_(session) {}
 
 Model::~Model() {
+  // Only importers set `model`. It is closed before the file, whose bytes it may use until then.
   if (!state_ || !state_->model || !state_->importer->model_close) return;
   abi::Call call;
   auto args = abi::sized<fe_model_args>();
@@ -162,6 +163,7 @@ Result<void> Model::open_text() {
     ModelPort port{name, type.dtype, true, {}, {}};
     for (auto dim : type.dims) {
       port.dims.push_back(graph::is_static(dim) ? dim : -1);
+      // A size such as 2 * n is open but has no name, so an input of this size gives n no value.
       std::string symbol;
       if (!graph::is_static(dim))
         if (auto s = graph.symbols().pool().as_symbol(graph::expression_of(dim)))
@@ -187,6 +189,8 @@ Result<void> Model::open_imported() {
   for (const auto& importer : session_.registry().importers()) {
     std::string extensions(abi::view(importer.table->extensions));
     known += ", " + extensions;
+    // With commas on both sides, ".pt" does not match ".pt2". The loop goes on after a match: the message
+    // lists all extensions, and the last importer wins.
     if (("," + extensions + ",").find("," + extension + ",") != std::string::npos && !extension.empty())
       state.importer = importer.table;
   }
@@ -204,6 +208,7 @@ Result<void> Model::open_imported() {
       plugin::invoke(*state.importer, state.importer->model_open, open_call, &open_args, &opened);
   if (status != FE_OK)
     return at(path_, open_call.error(status, "FE-I03", "the importer could not read the model"));
+  // From here on ~Model() closes it, even if its signature cannot be read.
   state.model = opened.model;
 
   abi::Call signature_call;
@@ -281,6 +286,7 @@ Result<graph::Graph> Model::graph(std::span<const std::vector<int64_t>> input_di
         if (!bound) bindings.emplace_back(name, input_dims[k][d]);
       }
     const auto& read = state_->text_graph->graph;
+    // A text without symbols has no open sizes, so the first parse left nothing out.
     if (read.symbols().size() == 0) return read;
     // The text is parsed again with the sizes, so that the ops' shape inference sees them.
     auto options = state_->text_options;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Divides groups for providers that take only a part of them, and finds the buffers whose contents are
+// computed once, at load.
 #include <algorithm>
 
 #include "core/schedule/body.h"

@@ -137,6 +137,7 @@ Result<void> Plugin::close_target(ProviderTable& provider, void* handle) {
   const auto found = std::find_if(provider.targets.begin(), provider.targets.end(),
                                   [&](const auto& target) { return target.get() == handle; });
   if (found == provider.targets.end()) return {};
+  // Removed before the child is asked: the target counts as closed even if the child fails to close it.
   const auto target = std::move(*found);
   provider.targets.erase(found);
   // It ended with its child, or belongs to the parent of this process.
@@ -152,6 +153,7 @@ Result<void> Plugin::close_target(ProviderTable& provider, void* handle) {
 Result<void> Plugin::propose(ProviderTable& provider, const fe_propose_args& args,
                              const fe_propose_out& out) {
   const std::string callback = name_of("propose", provider.id);
+  // A new child gives the target a new number, so reopen() comes before the number is used.
   FE_TRY(const Target* const target, reopen(provider, args.target));
   Encoder request;
   request.put(Request::propose);
@@ -159,15 +161,19 @@ Result<void> Plugin::propose(ProviderTable& provider, const fe_propose_args& arg
   request.put(bytes_of(args.kernel));
   FE_TRY(const Bytes reply, ask(callback, request));
   Decoder head(reply);
+  // ask() has checked the status; this only moves past it.
   static_cast<void>(get_status(head));
   const uint64_t count = head.get<uint64_t>();
   Decoder from(head.bytes());
   std::deque<Candidate> candidates;
+  // The child may give any count, so the loop also ends with the bytes. The host gets no candidate of a
+  // malformed reply.
   for (uint64_t k = 0; k < count && from.more(); ++k) candidates.push_back(read_candidate(from));
   if (!head.done() || !from.done() || candidates.size() != count ||
       !std::all_of(candidates.begin(), candidates.end(), plausible))
     return garbage(callback);
   for (Candidate& candidate : candidates) {
+    // Only now: the characters of a short name moved together with its candidate.
     candidate.table.name = abi::string(std::string_view(candidate.name));
     candidate.table.operand_layouts = abi::array(candidate.tables);
     if (const int32_t status = out.add(out.host, &candidate.table); status != FE_OK)
@@ -195,6 +201,7 @@ Result<void> Plugin::compile(ProviderTable& provider, const fe_compile_args& arg
   for (int64_t* number :
        {&out.tasks, &out.grain, &out.workspace_bytes, &out.registers, &out.spills, &out.shared_bytes})
     *number = from.get<int64_t>();
+  // registers, spills and shared_bytes may be -1, for unknown.
   if (!from.done() || out.tasks < 0 || out.grain < 0 || out.workspace_bytes < 0) return garbage(callback);
   for (const auto& [sink, bytes] : {std::pair{&out.blob, blob}, {&out.listing, listing}})
     if (sink->write && !bytes.empty())
@@ -224,6 +231,7 @@ Result<void> Plugin::claim(ProviderTable& provider, const fe_claim_args& args, c
     claim.cost = from.get<double>();
     const auto nodes = from.list<uint32_t>();
     claim.nodes = abi::array(nodes);
+    // A deque: the layouts point to the characters of the names, which must not move.
     std::deque<std::string> names;
     std::vector<fe_claim_layout> layouts;
     for (uint64_t left = from.count(); left > 0 && from.ok(); --left) {
@@ -257,6 +265,8 @@ Result<void> Plugin::fingerprint(ProviderTable& provider, const fe_sink& out) {
 }
 
 fe_provider Plugin::provider_table(ProviderTable& entry) {
+  // The lock lets any thread use the table, although the child serves one call at a time. No exception may
+  // cross the table.
   static const auto with = [](void* self, fe_call* call, auto function) noexcept -> int32_t {
     auto& provider = *static_cast<ProviderTable*>(self);
     try {
@@ -269,6 +279,8 @@ fe_provider Plugin::provider_table(ProviderTable& entry) {
   };
   auto table = abi::sized<fe_provider>();
   table.thread_model = FE_THREADS_ANY;
+  // `entry` is in a deque and stays in place. Slots that the child's provider lacks are removed by
+  // read_description().
   table.self = &entry;
   table.id = abi::string(std::string_view(entry.id));
   table.device_kind = abi::string(std::string_view(entry.device_kind));

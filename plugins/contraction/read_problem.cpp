@@ -69,6 +69,7 @@ std::optional<int64_t> ProblemReader::stride(const loop::Buffer& buffer, Index a
 }
 
 int64_t ProblemReader::offset(const loop::Buffer& buffer, Index at) const {
+  // As strides_of() has it, such a buffer is contiguous from its base on.
   if (buffer.packing || buffer.kind == FE_BUFFER_LOCAL) return 0;
   int64_t total = buffer.offset;
   for (size_t d = 0; d < at.size(); ++d) total += kernel_.pool.affine(at[d]).constant * buffer.strides[d];
@@ -87,6 +88,7 @@ std::vector<index::Symbol> ProblemReader::symbols_of(index::Expr expr, index::Sy
 }
 
 Operand ProblemReader::operand(loop::BufferId id, Index at) const {
+  // LOCAL buffers are no arguments of the launch, so the number skips them.
   Operand result{0, offset(kernel_.buffers[id], at)};
   for (loop::BufferId k = 0; k < id; ++k) result.argument += kernel_.buffers[k].kind != FE_BUFFER_LOCAL;
   return result;
@@ -113,6 +115,7 @@ std::string ProblemReader::read() {
   p.a = operand(a().buffer, a().index);
   p.b = operand(b().buffer, b().index);
   if (!read_result(s_.stores[0].buffer, s_.stores[0].index)) return "the result's index is not linear";
+  // The window and the bias are read by means of the channel loops, so these come first.
   channel_.clear();
   for (size_t v = 0; v < parallel_; ++v) {
     const auto symbol = s_.vars[v].symbol;
@@ -123,6 +126,8 @@ std::string ProblemReader::read() {
   if (p.convolution)
     if (auto fault = read_window(); !fault.empty()) return fault;
   if (!p.convolution && a().a != loop::none) return "an operand is masked";
+  // The epilogue comes before the loops are merged: it sets the strides of the bias and of addends, and a map
+  // in it replaces those of the result.
   if (!read_finish()) return "what it stores is more of the product than " + abilities_.library + " computes";
   read_epilogue();
   auto fault = p.convolution ? collect_window() : collect_product();
@@ -157,6 +162,7 @@ Loop ProblemReader::merge(std::vector<size_t> list) {
   if (list.empty()) return inner;
   inner = loops_[list[0]];
   list.erase(list.begin());
+  // One loop advances all operands, so the strides of each must continue.
   auto follows = [&](size_t v) {
     const auto& outer = loops_[v];
     bool fits = outer.a == inner.a * inner.extent && outer.b == inner.b * inner.extent &&
@@ -196,6 +202,7 @@ std::string ProblemReader::collect_product() {
   std::ranges::stable_sort(m, by_result);
   std::ranges::stable_sort(n, by_result);
   std::ranges::stable_sort(k, by_operand);
+  // A matrix times a vector has no columns here: its rows are the columns in the other order of operands.
   if (n.empty() ? !m.empty() : loops_[n[0]].c != 1) return "the result's columns do not lie side by side";
   const size_t single = n.size() == 1 && k.size() == 1 ? 1 : 0;
   p.n = merge(n);
@@ -206,6 +213,7 @@ std::string ProblemReader::collect_product() {
   if (rest_.size() != before) return "its sum goes over loops that do not follow each other";
   p.m = merge(m);
   if (single != 0) n_ = n[0], k_ = k[0];
+  // A library packs b as one matrix: two single loops, and no loop around the product that moves it.
   packable_ = single != 0 && std::ranges::none_of(rest_, [&](size_t v) { return loops_[v].b != 0; });
   if (rest_.size() > Problem::most_loops) return "it has too many loops";
   p.loop_count = 0;
@@ -218,6 +226,7 @@ void ProblemReader::find_weight_dims() {
   if (!p.convolution && !packable_) return;
   std::vector<Role> dims;
   for (auto at : b().index) {
+    // A loop of extent 1 may be gone from the statement: its dim then has the index 0.
     if (kernel_.pool.as_constant(at) == 0) {
       dims.push_back(Role::zero);
       continue;

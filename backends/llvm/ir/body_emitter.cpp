@@ -62,6 +62,7 @@ std::vector<bool> element_part(index::Pool& pool, const loop::Statement& stateme
     for (auto expr : index) {
       for (const auto& var : statement.vars)
         if (var.kind == loop::VarKind::reduction && pool.depends_on(expr, var.symbol)) return true;
+      // The symbol of an INDIRECT operation varies if the operation does.
       for (size_t j = 0; j < before; ++j)
         if (statement.ops[j].code == FE_OP_INDIRECT && element[j] &&
             pool.depends_on(expr, statement.ops[j].symbol))
@@ -112,6 +113,7 @@ BodyEmitter::BodyEmitter(KernelContext& context, const loop::Statement& statemen
     return result;
   };
   for (const auto& op : ops) {
+    // A packed buffer has no strides, so its loads have no linear address.
     bool load = op.code == FE_OP_LOAD && !context.kernel.buffers[op.buffer].packing;
     load_address_.push_back(load ? element_address(pool_, context.kernel.buffers[op.buffer], op.index)
                                  : index::Expr{});
@@ -147,6 +149,8 @@ void BodyEmitter::move(const Point& point, std::span<const index::Symbol> along)
   const auto moves = [&](index::Expr expr) {
     return std::ranges::any_of(moving, [&](index::Symbol symbol) { return pool_.depends_on(expr, symbol); });
   };
+  // Operands precede their users, so one pass finds all operations that differ. An INDIRECT operation that
+  // differs moves its own symbol, too.
   std::vector<bool> differs(statement_.ops.size());
   for (size_t k = 0; k < differs.size(); ++k) {
     const auto& op = statement_.ops[k];
@@ -157,6 +161,7 @@ void BodyEmitter::move(const Point& point, std::span<const index::Symbol> along)
     shuffled_[k] = false;
     if (op.code == FE_OP_INDIRECT) moving.push_back(op.symbol);
   }
+  // Lookups take the first binding of a symbol, so an old one would hide the new one.
   std::erase_if(indirect_,
                 [&](const auto& bound) { return std::ranges::find(moving, bound.first) != moving.end(); });
   std::erase_if(scalar_cache_, [&](const auto& known) { return moves(known.first); });
@@ -193,6 +198,7 @@ bool BodyEmitter::is_moved(loop::OpId op) const {
 bool BodyEmitter::is_widened(loop::OpId id) const {
   if (!is_moved(id)) return false;
   const auto& op = statement_.ops[id];
+  // A masked load may give a computed value elsewhere: its stored form is rounded, and its value is not.
   if (op.code == FE_OP_LOAD) return moved_.whole[id];
   return op.code == FE_OP_CARRIED || (op.is_prim() && op.prim() == Prim::bitcast_);
 }
@@ -229,13 +235,17 @@ void BodyEmitter::emit_with_operands(loop::OpId root, bool as_stored) {
     if (!needed[k] && !needed_stored[k]) continue;
     const auto& op = statement_.ops[k];
     for (auto id : bindings_[k]) need(id);
+    // This may mark k itself, so it comes before the test of its stored form.
     if (needed[k] && is_widened(k)) need_stored(k);
     if (needed_stored[k]) {
+      // The mask of a load and the condition of a selection are values; only what they choose is moved.
       const bool chooses = op.code == FE_OP_LOAD || (op.is_prim() && op.prim() == Prim::where_);
       chooses ? need(op.a) : need_stored(op.a);
       need_stored(op.b), need_stored(op.c);
     }
     if (!needed[k] || is_widened(k)) continue;
+    // 1 + erf(x) reads x alone. If another operation here needs the erf, the erf has a value by the time the
+    // sum is emitted, and emit_prim() adds 1 to it instead.
     if (const auto argument = erf_plus_one(op); argument != loop::none) {
       need(argument);
       continue;
@@ -245,6 +255,7 @@ void BodyEmitter::emit_with_operands(loop::OpId root, bool as_stored) {
     need(op.b), need(op.c);
   }
   for (loop::OpId k = 0; k <= root; ++k) {
+    // The stored form comes first: a widened value is made of it.
     if (needed_stored[k]) stored_[k] = emit_stored(k);
     if (needed[k]) emit(k);
   }
@@ -277,6 +288,7 @@ llvm::Value* BodyEmitter::emit_stored(loop::OpId id) {
     default: break;
   }
   if (op.prim() == Prim::where_) return choose_stored(value(op.a), stored(op.b), stored(op.c));
+  // Only a cast to the same type moves its operand.
   if (op.prim() == Prim::cast_) return stored(op.a);
   auto* bits = bits_for_bitcast(op.a);
   return builder_.CreateBitCast(bits, bits->getType()->getWithNewType(context_.storage_type(op.dtype)));

@@ -28,6 +28,7 @@ struct RecorderSlots {
   }
   template <auto Method, class Args>
   static int32_t token(void* self, fe_call* call, const Args* args, fe_token_out* out) {
+    // Token 0 is the poison token. It stays if the call is refused or fails.
     if (out) out->token = 0;
     int32_t refused = FE_OK;
     auto* lent = Loan<fe_lower_api, Recorder>::owner_of(self, call, refused);
@@ -99,6 +100,7 @@ void Recorder::bind(std::span<const BufferId> operands, std::span<const BufferId
 }
 
 void Recorder::cancel() {
+  // The pool keeps its new symbols: no statement of the program refers to them any more.
   program_.buffers.resize(buffers_at_bind_);
   program_.statements.resize(statements_at_bind_);
   slots_.clear();
@@ -110,6 +112,7 @@ Result<std::vector<BufferId>> Recorder::finish() {
   if (!error_ && open_) error_ = misuse("the lowering of {} left a statement open", origin_.op);
   for (size_t k = 0; k < result_count_ && !error_; ++k) {
     const auto& slot = slots_[operand_count_ + k];
+    // A result without elements needs no store.
     if (!slot.written && program_.buffers[slot.buffer].elements() > 0)
       error_ = misuse("the lowering of {} did not write result {}", origin_.op, k);
     versions.push_back(slot.buffer);
@@ -125,6 +128,7 @@ Result<void> Recorder::need_open() const {
 }
 
 Result<OpId> Recorder::value_of(fe_value_token token, const char* what) const {
+  // Wraps around for a token of an earlier statement, which the first test refuses.
   const uint32_t id = token - value_base_ - 1;
   if (token <= value_base_ || id >= statement_.ops.size())
     return misuse("{} is not a value of this statement (token {})", what, token);
@@ -197,6 +201,7 @@ Result<uint32_t> Recorder::begin(const fe_begin_args& args) {
     if (given.extent < 0 || given.extent > ferrite::loop::max_extent ||
         (given.extent > 0 && points > ferrite::loop::max_extent / given.extent))
       return misuse("variable {} has extent {}, or the domain is too large", k, given.extent);
+    // An extent of 0 counts as 1, so that the product still limits the other extents.
     points *= std::max<int64_t>(given.extent, 1);
     const auto symbol = program_.pool.new_symbol({0, given.extent - 1});
     vars.push_back({symbol, given.extent, static_cast<VarKind>(given.kind)});
@@ -236,6 +241,7 @@ std::optional<std::string> Recorder::find_fault(const Statement& statement) {
   set(true);
   auto fault = ferrite::loop::find_fault(program_.pool, touched_, statement);
   if (!fault) fault = find_deep_index(program_.pool, statement);
+  // The pointers must not stay: adding a buffer to the program may move all of them.
   set(false);
   return fault;
 }
@@ -250,10 +256,11 @@ Result<void> Recorder::end() {
   if (s.has(VarKind::serial) && (s.has(VarKind::reduction) || !s.reductions.empty()))
     return misuse("serial and reduction variables do not go together; use two statements");
   const bool empty = s.points(VarKind::parallel) == 0 || s.points(VarKind::serial) == 0;
-  // A reduction over no points never executes the stores that run at each of its points: drop them.
   ProgramStatement done = s;
   done.origins = {origin_};
   flatten_trivial_loops(program_.pool, done);
+  // A reduction over no points never executes the stores that run at each of its points: drop them. Only `s`
+  // still tells which these are, since `done` has lost its reduction variables; both list the same stores.
   if (s.points(VarKind::reduction) == 0) {
     const auto every_point = ferrite::loop::place(program_.pool, s).every_point;
     size_t k = 0;
@@ -265,12 +272,14 @@ Result<void> Recorder::end() {
   if (runs)
     if (auto fault = find_fault(done))
       return core::error(FE_EINVALID, "FE-K03", "the lowering's statement is not well-formed: {}", *fault);
-  // All stores of the statement to one buffer share one new version.
+  // All stores of the statement to one buffer share one new version. Loads keep the version with which they
+  // were recorded: they read the contents from before the statement.
   std::unordered_map<uint32_t, std::pair<BufferId, BufferId>> versions;
   for (uint32_t token : store_tokens_) {
     if (versions.count(token)) continue;
     auto& slot = slots_[token - 1];
     const BufferId before = slot.buffer;
+    // A statement that never runs makes no version, yet its lowering has stored to the buffer.
     if (!runs)
       slot.written = true;
     else
@@ -298,6 +307,7 @@ Result<void> Recorder::call(const fe_call_args& args) {
   statement.call.name.assign(args.name.data ? args.name.data : "", args.name.data ? args.name.length : 0);
   statement.call.function = args.function;
   statement.call.self = args.self;
+  // Reads before writes: a buffer in both lists is read in its version from before the call.
   for (uint64_t k = 0; k < args.reads.count; ++k) {
     FE_TRY(Slot * slot, slot_of(at<fe_buffer_token>(args.reads, k)));
     if (!slot->written && program_.buffers[slot->buffer].elements() > 0)

@@ -170,6 +170,7 @@ class Parser {
       FE_TRY(std::string name, cursor_.expect_string("the output's name in quotes"));
       if (open_outputs_)
         open_outputs_->push_back({name, value ? std::optional(graph_.type(value)) : std::nullopt});
+      // A value that is left out is no output of the graph, but its text is read to the end.
       uint32_t output = 0;
       if (value) {
         FE_TRY(output, here(position, graph_.add_output(std::move(name), value)));
@@ -196,6 +197,7 @@ class Parser {
     if (cursor_.is("symbol") && cursor_.peek(1).kind == TokenKind::symbol) {
       const Position name = cursor_.peek(1).position;
       const auto read = symbols_.find(name.line * uint64_t{1} << 32 | name.column);
+      // declare_symbols() skips a declaration without 'in': expect() then makes the error.
       if (read == symbols_.end()) {
         cursor_.seek(cursor_.offset() + 2);
         return cursor_.expect("in");
@@ -203,6 +205,7 @@ class Parser {
       cursor_.seek(read->second);
       return {};
     }
+    // An op may have the name guard, and then '(' follows.
     if (cursor_.is("guard") && !cursor_.is("(", 1)) return guard();
     std::vector<Token> results;
     if (is_value(cursor_.peek())) {
@@ -212,6 +215,7 @@ class Parser {
       } while (cursor_.accept(","));
       FE_CHECK(cursor_.expect("="));
     }
+    // A type follows the keyword; an op of this name has '(' there.
     const bool literal = cursor_.is("literal") && cursor_.peek(1).kind == TokenKind::identifier;
     if (results.size() == 1 && (literal || results[0].kind == TokenKind::weight)) return constant(results[0]);
     return node(results);
@@ -293,6 +297,7 @@ class Parser {
       }
       FE_CHECK(cursor_.expect(":"));
       FE_TRY(type, parse_type(cursor_, graph_.symbols()));
+      // `memory` has no contents in the text, only the size that follows from the type.
       if (!sized) constant.bytes = static_cast<uint64_t>(type.bytes().value_or(0));
     }
     FE_TRY(const ValueId id,
@@ -319,6 +324,7 @@ class Parser {
       if (cursor_.accept("_")) {
         spec.operands.emplace_back();
       } else {
+        // A null value is one that is left out: only `_` is an absent operand.
         FE_TRY(spec.operands.emplace_back(), operand());
         left_out = left_out || !spec.operands.back();
       }
@@ -352,6 +358,7 @@ class Parser {
       left_out = open_outputs_ && !*node && node->error().code == needs_sizes;
     }
     if (left_out) {
+      // The names are defined as null values, so that all users of these results are left out, too.
       for (const Token& result : results) define(result, {});
       return {};
     }
@@ -368,6 +375,7 @@ class Parser {
                     error(FE_EINVALID, "FE-G19", "result {} of {} is {}, not {}", k, graph_.describe(id),
                           print_short(graph_.type(made[k])), print_short(types[k])));
         }
+        // The text may add a layout and a device, which a shape rule does not decide.
         FE_CHECK(graph_.set_type(made[k], std::move(types[k])));
       }
       if (!is_number(results[k])) {
@@ -404,6 +412,7 @@ class Parser {
   static std::string_view name_of(DType dtype) { return ferrite::name_of(dtype); }
 
   Result<void> undefined(const Token& name) const {
+    // Values and weights have keys of their own, but share the names of the graph.
     const bool taken = values_.contains(key_of(name)) || (!is_number(name) && graph_.find_value(name.text));
     if (!taken) return {};
     return at(cursor_.where(name.position), error(FE_EINVALID, "FE-G17", "'{}' is defined twice", name.text));

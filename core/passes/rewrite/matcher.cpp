@@ -16,6 +16,7 @@ using Kind = Operand::Kind;
 ValueId Match::value(const Graph& graph, const Operand& operand) const {
   const Operand& last = resolve(operand);
   if (last.kind == Kind::capture) return captures[last.index];
+  // A number or `_` binds no name: only the choice knows the value for which its alternative stands.
   if (operand.kind == Kind::choice && (last.kind == Kind::number || last.kind == Kind::any))
     return choices[operand.index].value;
   if (last.kind != Kind::matched || !nodes[last.index]) return {};
@@ -43,6 +44,8 @@ Matcher::Matcher(std::vector<const Rule*> rules, const graph::OpRegistry& regist
       }
     }
     for (const size_t depth : depths(*rule)) depth_ = std::max(depth_, depth);
+    // A root is never a region, so its op has a number and a list in by_root_. Two terms that the first root
+    // can be may have the same op, and the rule is listed once.
     for (const uint32_t term : prepared.roots) {
       auto& rules_of_op = by_root_[prepared.ops[term]];
       const auto index = static_cast<uint32_t>(prepared_.size());
@@ -52,6 +55,7 @@ Matcher::Matcher(std::vector<const Rule*> rules, const graph::OpRegistry& regist
   }
 }
 
+/// Only the constructor may give numbers: op_of() keeps its answers, and an op without a number stays one.
 uint32_t Matcher::number(std::string_view op) {
   const auto [found, added] = numbers_.try_emplace(op, static_cast<uint32_t>(numbers_.size()));
   if (added) {
@@ -62,6 +66,7 @@ uint32_t Matcher::number(std::string_view op) {
 }
 
 uint32_t Matcher::op_of(const Graph& graph, NodeId node) {
+  // `unnamed` is an answer, too, so a slot without an answer needs a value of its own.
   constexpr uint32_t unasked = UINT32_MAX - 1;
   const uint32_t op = graph.node(node).op;
   if (op >= of_graph_.size()) of_graph_.resize(op + 1, unasked);
@@ -81,6 +86,7 @@ bool Matcher::is_pointwise(const Graph& graph, NodeId node) {
     const graph::OpInfo* info = registry_.find(graph.op_name(op));
     known = info && pointwise(*info);
   }
+  // The number of results belongs to the node and not to the op, so it is not kept.
   return *known && graph.node(node).results.size() == 1;
 }
 
@@ -105,6 +111,7 @@ bool Matcher::may_be(const Graph& graph, const Prepared& prepared, const Operand
   if (!id) return false;
   const graph::Value& value = graph.value(id);
   if (operand.kind == Kind::number) return value.constant != nullptr;
+  // A term that looks through ops may find its own op further up, so any producer is possible.
   return value.producer &&
          (!prepared.through[operand.index].empty() || is_op(graph, prepared, operand.index, value.producer));
 }
@@ -115,6 +122,7 @@ bool Matcher::plausible(const Graph& graph, const Prepared& prepared, uint32_t i
   for (size_t k = 0; k < term.operands.size(); ++k) {
     const Operand& wanted = term.operands[k];
     const auto fits = [&](ValueId id) { return may_be(graph, prepared, wanted, id); };
+    // Two operands of the term may fit the same value here: the search decides which one takes it.
     if (term.commutative) {
       if (std::none_of(given.begin(), given.end(), fits)) return false;
     } else if (!fits(k < given.size() ? given[k] : ValueId())) {
@@ -135,6 +143,7 @@ Result<Matcher::Outcome> Matcher::match(const Graph& graph, uint32_t rule, NodeI
 }
 
 Result<std::optional<Miss>> Matcher::explain(const Graph& graph, uint32_t rule, NodeId root) {
+  // Without the filter of match(): the search itself must reach the failing part to record it.
   Match match;
   Recorder recorder;
   FE_TRY(const Outcome outcome, Search(*this, graph, rule, match, recorder).run(root));

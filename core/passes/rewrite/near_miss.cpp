@@ -32,6 +32,7 @@ size_t parts_of(const Rule& rule) {
   // prevents overflow when choices nest.
   constexpr size_t most = 1 << 20;
   std::vector<size_t> weights(rule.terms.size()), choices(rule.choices.size());
+  // The counterpart of Search::hold(): the op, each operand, each attribute and `once`.
   const auto own = [](const OpTerm& term) {
     return 1 + term.operands.size() + term.attributes.size() + (term.once ? 1 : 0);
   };
@@ -40,6 +41,8 @@ size_t parts_of(const Rule& rule) {
            : operand.kind == Kind::choice ? choices[operand.index]
                                           : 0;
   };
+  // One pass suffices: terms and choices read only what precedes them, and `terms_before` gives the common
+  // order of the two lists.
   size_t next = 0;
   const auto choices_before = [&](size_t terms) {
     for (; next < choices.size() && rule.choices[next].terms_before <= terms; ++next) {
@@ -54,6 +57,8 @@ size_t parts_of(const Rule& rule) {
   }
   choices_before(weights.size());
 
+  // A weight has a shared term once for each reader, so it only selects the longest alternative. The walk
+  // counts each term once.
   size_t parts = rule.conditions.size();
   for (const Region& region : rule.regions) parts += region.over ? 1 : 0;
   std::vector<bool> counted(rule.terms.size());
@@ -79,6 +84,7 @@ size_t parts_of(const Rule& rule) {
 void NearMisses::add(NearMiss miss) {
   ++count_;
   auto& kept = by_rule_[miss.rule];
+  // Behind equally near misses, so that the order of addition decides between them.
   const auto place = std::upper_bound(kept.begin(), kept.end(), miss, nearer);
   if (place == kept.end() && kept.size() >= limit_) return;
   kept.insert(place, std::move(miss));
@@ -88,6 +94,7 @@ void NearMisses::add(NearMiss miss) {
 std::vector<NearMiss> NearMisses::nearest() const {
   std::vector<NearMiss> all;
   for (const auto& [rule, misses] : by_rule_) all.insert(all.end(), misses.begin(), misses.end());
+  // Among equally near misses, a stable sort keeps the order of the map, and within a rule that of addition.
   std::stable_sort(all.begin(), all.end(), nearer);
   if (all.size() > limit_) all.resize(limit_);
   return all;
@@ -108,6 +115,7 @@ std::string MissWords::value(ValueId id) const {
 }
 
 Miss MissWords::operand(const OpTerm& term, const Operand& wanted, ValueId found, ValueId bound) const {
+  // `none` may be an operand beyond those that the rule lists, which has no position in the rule's text.
   Miss miss{
       wanted.kind == Kind::none ? term.position : wanted.position, print(rule_, wanted), {}, value(found), 0};
   switch (wanted.kind) {
@@ -121,6 +129,7 @@ Miss MissWords::operand(const OpTerm& term, const Operand& wanted, ValueId found
         miss.wanted = fmt::format("the value that {} stands for already, {}", miss.failed, value(bound));
         break;
       }
+      // A free name takes any value, so here the operand is absent.
       [[fallthrough]];
     default: miss.wanted = fmt::format("an operand of '{}'", term.op);
   }
@@ -128,6 +137,7 @@ Miss MissWords::operand(const OpTerm& term, const Operand& wanted, ValueId found
 }
 
 Miss MissWords::op(const OpTerm& term, ValueId found) const {
+  // The op may be the right one: then it is another result of it, or not the node that an earlier use bound.
   const NodeId producer = graph_.value(found).producer;
   return {term.position, print(rule_, term),
           term.region ? std::string("a value made by a pointwise op")

@@ -155,7 +155,7 @@ class InPlace {
       : program_(schedule.program), schedule_(schedule), lives_(lives) {}
 
   /// The operand whose memory the group may reuse for `result`; none where there is none.
-  BufferId place_for(size_t group, BufferId result) const {
+  BufferId slot_for(size_t group, BufferId result) const {
     const auto& wanted = program_.buffers[result];
     if (wanted.base != none || lives_.lives[result].first != group || lives_.versions[result] > 0 ||
         (wanted.role != Role::output && !lives_.lives[result].arena))
@@ -176,7 +176,7 @@ class InPlace {
  private:
   bool may_overwrite(const Group& group, BufferId operand, BufferId result) const {
     const ProgramStatement* writer = nullptr;
-    const Store* place = nullptr;
+    const Store* slot = nullptr;
     for (uint32_t s : group.statements) {
       const auto& statement = program_.statements[s];
       if (statement.kind != FE_STATEMENT_MAP && statement.kind != FE_STATEMENT_REDUCE) return false;
@@ -192,7 +192,7 @@ class InPlace {
             !stores_once(program_, statement, store))
           return false;
         writer = &statement;
-        place = &store;
+        slot = &store;
       }
     }
     bool written = false;
@@ -202,8 +202,8 @@ class InPlace {
         if (op.code != FE_OP_LOAD || program_.storage(op.buffer) != operand) continue;
         if (written) return false;
         if (&statement == writer
-                ? op.index != place->index
-                : !in_same_iteration(statement, op.index, *writer, place->index, group.shared))
+                ? op.index != slot->index
+                : !in_same_iteration(statement, op.index, *writer, slot->index, group.shared))
           return false;
       }
       written = written || &statement == writer;
@@ -233,14 +233,14 @@ class InPlace {
 };
 
 /// `result` becomes a version of the operand's buffer.
-void take_place(LoopProgram& program, BufferId result, BufferId operand, uint32_t version) {
+void take_slot(LoopProgram& program, BufferId result, BufferId operand, uint32_t version) {
   auto& taken = program.buffers[result];
-  auto& place = program.buffers[operand];
+  auto& slot = program.buffers[operand];
   if (taken.role == Role::output) {
-    place.role = Role::output;
-    place.number = taken.number;
+    slot.role = Role::output;
+    slot.number = taken.number;
   }
-  taken.role = place.role;
+  taken.role = slot.role;
   taken.base = operand;
   taken.version = version;
 }
@@ -358,9 +358,9 @@ void store_in_place(Schedule& schedule, const std::vector<bool>& allowed, Ledger
     for (size_t g = 0; g < schedule.groups.size(); ++g) {
       // Only groups at the peak matter: in-place stores elsewhere do not reduce the arena.
       if (!allowed[g] || bytes[g] < most) continue;
-      const InPlace places(schedule, lives);
+      const InPlace slots(schedule, lives);
       for (BufferId result : lives.written[g]) {
-        const BufferId operand = places.place_for(g, result);
+        const BufferId operand = slots.slot_for(g, result);
         if (operand == none) continue;
         const auto& program = schedule.program;
         const auto writer = std::ranges::find_if(schedule.groups[g].statements, [&](uint32_t s) {
@@ -375,7 +375,7 @@ void store_in_place(Schedule& schedule, const std::vector<bool>& allowed, Ledger
                     {},
                     fmt::format("@{} overwrites @{}", result, operand),
                     static_cast<double>(program.buffers[result].bytes())});
-        take_place(schedule.program, result, operand, ++lives.versions[operand]);
+        take_slot(schedule.program, result, operand, ++lives.versions[operand]);
         changed = true;
         break;
       }

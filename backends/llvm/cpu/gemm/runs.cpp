@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The micro-kernel that moves along a row of register blocks: the row operand stays in registers, while the
+// columns and the tile advance.
 #include <llvm/IR/Module.h>
 
 #include <vector>
