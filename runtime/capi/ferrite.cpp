@@ -2,32 +2,20 @@
 // The embedding API of ferrite.h on top of an engine: one that compiles, or one that only runs packages.
 #include "ferrite/ferrite.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <new>
 
-#include "core/support/elapsed.h"
 #include "core/support/log.h"
 #include "ferrite/counted.hpp"
 #include "runtime/capi/allocator.h"
-#include "runtime/capi/staging.h"
+#include "runtime/capi/handles.h"
 #include "runtime/capi/tensors.h"
 #include "runtime/forks.h"
 
 using namespace ferrite::core;
 
 namespace {
-
-using Stagings = std::vector<std::unique_ptr<capi::Staging>>;
-
-/// The names and dims of a port as C strings and arrays.
-struct PortText {
-  std::string dtype_name;
-  std::vector<const char*> dim_names;
-};
 
 thread_local Error last_error;
 
@@ -65,12 +53,6 @@ void free_handle(Handle* handle) {
   if (runtime::ForkSafeCall::is_possible()) delete handle;
 }
 
-std::vector<std::vector<int64_t>> dims_of(std::span<const capi::BoundTensor> tensors) {
-  std::vector<std::vector<int64_t>> dims;
-  for (const auto& tensor : tensors) dims.emplace_back(tensor.dims.begin(), tensor.dims.end());
-  return dims;
-}
-
 Error null_argument(std::string_view function, std::string_view argument) {
   return at(std::string(function), error(FE_EINVALID, "FE-X30", "'{}' is null or has no size", argument));
 }
@@ -85,123 +67,6 @@ void give(T* out, const T& value) {
 }
 
 }  // namespace
-
-struct ferrite_session {
-  std::shared_ptr<capi::Engine> engine;  // device tensors share it
-  runtime::ArenaPool arenas;             // of the devices that the engine has opened
-
-  /// The tensor device, opened at first use. Errors are those of opening the device.
-  Result<capi::TensorDevice> device();
-
- private:
-  std::mutex mutex_;  // guards the members below
-  std::optional<capi::TensorDevice> device_;
-};
-
-Result<capi::TensorDevice> ferrite_session::device() {
-  std::lock_guard lock(mutex_);
-  if (!device_) {
-    FE_TRY(const auto devices, engine->devices());
-    if (devices.empty())
-      device_.emplace().name = runtime::interpreter_name;
-    else
-      device_ = capi::tensor_device(devices);
-  }
-  return *device_;
-}
-
-struct ferrite_model {
-  ferrite_session* session = nullptr;
-  std::unique_ptr<capi::LoadedModel> model;
-  std::vector<PortText> input_texts, output_texts;
-
-  mutable std::mutex mutex;  // guards the members below
-  std::shared_ptr<const capi::RunnableProgram> last;
-  bool last_is_apart = false;  // its ports are in the device's memory
-  double run_ms = 0;
-  using RunKey = std::pair<std::shared_ptr<const capi::RunnableProgram>,
-                           void*>;  // a program and the caller's stream, or null
-  std::map<RunKey, Stagings> idle;
-
-  std::unique_ptr<capi::Staging> take(const RunKey& place) {
-    {
-      std::lock_guard lock(mutex);
-      auto& ready = idle[place];
-      if (!ready.empty()) {
-        auto staging = std::move(ready.back());
-        ready.pop_back();
-        return staging;
-      }
-    }
-    // Create it outside the lock: it opens streams and allocates arenas. Each concurrent run has its own.
-    return std::make_unique<capi::Staging>(place.first, place.second, session->arenas);
-  }
-  void put_back(const RunKey& place, std::unique_ptr<capi::Staging> staging) {
-    std::lock_guard lock(mutex);
-    idle[place].push_back(std::move(staging));
-  }
-  /// The session's device, opened if options or tensors in other memory than the host's require it. FE-X39
-  /// for a stream if the device has none.
-  Result<capi::TensorDevice> device(const ferrite_run_options& options,
-                                    std::span<const DLTensor* const> tensors) const;
-  /// The program for these shapes; `apart`: its ports are in the device's memory.
-  Result<std::shared_ptr<const capi::RunnableProgram>> prepare(std::span<const capi::BoundTensor> inputs,
-                                                               bool apart);
-  /// Runs with the staging that was taken for the key, and returns it to the pool if the run succeeds.
-  Result<void> run(const RunKey& place, std::unique_ptr<capi::Staging> staging,
-                   std::span<const capi::BoundTensor> inputs, std::span<const capi::BoundTensor> outputs,
-                   bool defer_checks);
-};
-
-Result<capi::TensorDevice> ferrite_model::device(const ferrite_run_options& options,
-                                                 std::span<const DLTensor* const> tensors) const {
-  const auto elsewhere = [](const DLTensor* tensor) {
-    return tensor && tensor->device.device_type != kDLCPU;
-  };
-  const bool asked = options.stream || options.outputs_on_device != 0;
-  if (!asked && std::ranges::none_of(tensors, elsewhere)) return capi::TensorDevice{};
-  FE_TRY(auto device, session->device());
-  if (options.stream && !device.has_streams)
-    return at("ferrite_run_options",
-              error(FE_EUNSUPPORTED, "FE-X39", "'{}' has no streams; leave out 'stream'", device.name));
-  return device;
-}
-
-Result<std::shared_ptr<const capi::RunnableProgram>> ferrite_model::prepare(
-    std::span<const capi::BoundTensor> inputs, bool apart) {
-  // Most calls have the shapes of the last one.
-  const auto is_same = [](const capi::BoundTensor& tensor, const runtime::PortInfo& port) {
-    return std::ranges::equal(tensor.dims, port.dims);
-  };
-  std::shared_ptr<const capi::RunnableProgram> program;
-  {
-    std::lock_guard lock(mutex);
-    if (last && last_is_apart == apart && std::ranges::equal(inputs, last->inputs(), is_same)) program = last;
-  }
-  if (!program) {
-    FE_TRY(program, model->program(dims_of(inputs), apart));
-  }
-  if (const auto executable = program->executable())
-    for (const auto& device : executable->devices) FE_CHECK(device->check_process());
-  std::lock_guard lock(mutex);
-  if (last != program) run_ms = 0;
-  last = program;
-  last_is_apart = apart;
-  return program;
-}
-
-Result<void> ferrite_model::run(const RunKey& place, std::unique_ptr<capi::Staging> staging,
-                                std::span<const capi::BoundTensor> inputs,
-                                std::span<const capi::BoundTensor> outputs, bool defer_checks) {
-  auto start = std::chrono::steady_clock::now();
-  // If the run fails, the staging is destroyed instead of reused: its state is unknown.
-  FE_CHECK(staging->run(inputs, outputs, defer_checks));
-  double taken = milliseconds_since(start);
-  put_back(place, std::move(staging));
-  std::lock_guard lock(mutex);
-  run_ms = taken;
-  return {};
-}
 
 const char* ferrite_version(void) { return FERRITE_VERSION; }
 
@@ -256,9 +121,9 @@ ferrite_model* handle_of(ferrite_session* session, std::unique_ptr<capi::LoadedM
   model->session = session;
   model->model = std::move(opened);
   auto texts = [](const std::vector<ModelPort>& ports) {
-    std::vector<PortText> result;
+    std::vector<capi::PortText> result;
     for (const auto& port : ports) {
-      auto& text = result.emplace_back(PortText{std::string(ferrite::name_of(port.dtype)), {}});
+      auto& text = result.emplace_back(capi::PortText{std::string(ferrite::name_of(port.dtype)), {}});
       for (const auto& name : port.dim_names) text.dim_names.push_back(name.c_str());
     }
     return result;
@@ -329,7 +194,7 @@ uint64_t ferrite_model_output_count(const ferrite_model* model) {
 namespace {
 
 Result<void> give_port(std::string_view function, const std::vector<ModelPort>& ports,
-                       const std::vector<PortText>& texts, uint64_t index, ferrite_port* out) {
+                       const std::vector<capi::PortText>& texts, uint64_t index, ferrite_port* out) {
   if (!out || out->size == 0) return null_argument(function, "out");
   if (index >= ports.size())
     return at(std::string(function),
@@ -480,7 +345,7 @@ int32_t ferrite_model_save(ferrite_model* model, const DLTensor* const* inputs, 
     }
     FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
     FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
-    return model->model->save(dims_of(bound), names, path);
+    return model->model->save(capi::dims_of(bound), names, path);
   });
 }
 
@@ -491,7 +356,7 @@ int32_t ferrite_model_package(ferrite_model* model, const DLTensor* const* input
     if (!write) return null_argument("ferrite_model_package", "write");
     FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
     FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
-    FE_TRY(const auto bytes, model->model->package(dims_of(bound)));
+    FE_TRY(const auto bytes, model->model->package(capi::dims_of(bound)));
     FE_TRY(const auto program, model->prepare(bound, false));  // for statistics: compiled by now
     write(context, bytes.data(), bytes.size());
     return {};

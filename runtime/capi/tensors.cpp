@@ -140,6 +140,12 @@ bool BoundTensor::is_aligned() const {
   return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(std::min<int64_t>(width, 8)) == 0;
 }
 
+std::vector<std::vector<int64_t>> dims_of(std::span<const BoundTensor> tensors) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const auto& tensor : tensors) dims.emplace_back(tensor.dims.begin(), tensor.dims.end());
+  return dims;
+}
+
 void gather(const BoundTensor& from, char* to) {
   each_element(from, [&](int64_t offset) {
     std::memcpy(to, from.data + offset, static_cast<size_t>(from.width));

@@ -38,6 +38,8 @@ struct BoundTensor {
   bool is_aligned() const;  ///< to the size of its elements
 };
 
+std::vector<std::vector<int64_t>> dims_of(std::span<const BoundTensor> tensors);
+
 /// Checks tensors against the model's ports. FE-X01 wrong number of inputs, FE-X02 wrong dtype, FE-X30 null
 /// pointer, FE-X32 malformed tensor, FE-X33 neither in host memory nor in that of `device`, FE-X35 strided on
 /// the device. Without `with_data` the data may be null.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import math
 import operator
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -394,7 +395,7 @@ class _Compiler:
             for node in self.module.graph.nodes
             if node not in self.copies and not (node.op == "call_function" and is_symbolic(node))
         ]
-        parts = partition(tensors, {**self.unsupported, **self.left})
+        parts = partition(tensors, {**self.unsupported, **self.left}, self._bytes_of)
         mutated = mutated_in(parts, self.mutations)
         changed = {node for of_part in mutated.values() for node in of_part}
         written: set[fx.Node] = set()
@@ -410,6 +411,12 @@ class _Compiler:
         graph.output(fx.map_arg(self._results(), lambda used: made[used]))
         graph.lint()
         return Eager.of(fx.GraphModule(self.module, graph))
+
+    def _bytes_of(self, node: fx.Node) -> int:
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor):
+            return 0
+        return math.prod(self.sizes.all_of(value.shape)) * value.dtype.itemsize
 
     def _add_segment(
         self,

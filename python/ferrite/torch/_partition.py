@@ -35,16 +35,21 @@ def _is_ordered(node: fx.Node) -> bool:
     return torch.Tag.nondeterministic_seeded in node.target.tags or not node.target._schema.returns
 
 
-def partition(nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str]) -> list[Part]:
+def partition(
+    nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str], bytes_of: Callable[[fx.Node], int]
+) -> list[Part]:
     """The parts in an order in which each finds its inputs computed."""
     computing = [node for node in nodes if node.op == "call_function"]
     divided = stretches(computing, lambda node: node in unsupported and _is_ordered(node))
     changed = _changed(computing[0].graph.nodes) if computing else set()
-    return [part for stretch in divided for part in _parts(stretch, unsupported, changed)]
+    return [part for stretch in divided for part in _parts(stretch, unsupported, changed, bytes_of)]
 
 
 def _parts(
-    nodes: Iterable[fx.Node], unsupported: Mapping[fx.Node, str], changed: set[fx.Node]
+    nodes: Iterable[fx.Node],
+    unsupported: Mapping[fx.Node, str],
+    changed: set[fx.Node],
+    bytes_of: Callable[[fx.Node], int],
 ) -> list[Part]:
     """The parts of a stretch.
 
@@ -82,7 +87,7 @@ def _parts(
         else:
             level[node] = max((level_of(other) + is_outside(other) for other in used), default=0)
     segments: dict[int, list[fx.Node]] = {}
-    level |= _later(level, unsupported, changed)
+    level |= _later(level, unsupported, changed, bytes_of)
     for node in level:
         if not is_outside(node):
             segments.setdefault(level[node], []).append(node)
@@ -95,7 +100,10 @@ def _parts(
 
 
 def _later(
-    level: Mapping[fx.Node, int], unsupported: Mapping[fx.Node, str], changed: set[fx.Node]
+    level: Mapping[fx.Node, int],
+    unsupported: Mapping[fx.Node, str],
+    changed: set[fx.Node],
+    bytes_of: Callable[[fx.Node], int],
 ) -> dict[fx.Node, int]:
     """New levels for compiled nodes whose results only later segments use. Values that a backward pass
     computes again are an example: computed where they are used, they need no memory between segments. Nodes
@@ -123,12 +131,17 @@ def _later(
             if last > number:
                 latest.update(dict.fromkeys([node, *own], last))
         for group in _connected(latest):
-            if _keeps_less(group, latest, collections.ChainMap(made, level)):
+            if _keeps_less(group, latest, collections.ChainMap(made, level), bytes_of):
                 made.update((node, latest[node]) for node in group)
     return made
 
 
-def _keeps_less(group: list[fx.Node], latest: Mapping[fx.Node, int], level: Mapping[fx.Node, int]) -> bool:
+def _keeps_less(
+    group: list[fx.Node],
+    latest: Mapping[fx.Node, int],
+    level: Mapping[fx.Node, int],
+    bytes_of: Callable[[fx.Node], int],
+) -> bool:
     """Whether moving a group to its later levels keeps no more memory: its operands must then live longer,
     and its results need not live before."""
     moved = set(group)
@@ -138,12 +151,12 @@ def _keeps_less(group: list[fx.Node], latest: Mapping[fx.Node, int], level: Mapp
             if used not in moved:
                 needed[used] = max(needed.get(used, -1), latest[node])
     kept = sum(
-        _bytes(used)
+        bytes_of(used)
         for used, last in needed.items()
-        if _bytes(used) > _few_bytes
+        if bytes_of(used) > _few_bytes
         and all(level.get(user, math.inf) < last for user in used.users if user not in moved)
     )
-    return kept <= sum(_bytes(node) for node in group if any(user not in moved for user in node.users))
+    return kept <= sum(bytes_of(node) for node in group if any(user not in moved for user in node.users))
 
 
 def _connected(nodes: Iterable[fx.Node]) -> list[list[fx.Node]]:
@@ -167,15 +180,6 @@ def _changed(nodes: Iterable[fx.Node]) -> set[fx.Node]:
         if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
     }
     return changing.union(*(node.all_input_nodes for node in changing))
-
-
-def _bytes(node: fx.Node) -> int:
-    """Those of a tensor; where sizes are open, of the sizes that were traced."""
-    value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor):
-        return 0
-    size = value.nbytes
-    return size if isinstance(size, int) else int(size.node.hint or 0)
 
 
 def outputs_of(

@@ -96,6 +96,12 @@ class Block {
       std::memcpy(result, &place, sizeof place);
       return;
     }
+    // An instruction of each thread alone.
+    if (name == "llvm.nvvm.ex2.approx.ftz.f32") {
+      const LaneOperands own{operands, result};
+      problem_ = execute(name, {&own, 1});
+      return;
+    }
     // Arriving needs no wait, and there is no earlier launch.
     if (name == "llvm.nvvm.barrier.cluster.arrive.aligned" || name == "llvm.nvvm.griddepcontrol.wait") return;
     const bool of_cluster = name == "llvm.nvvm.barrier.cluster.wait.aligned";
