@@ -10,10 +10,8 @@ constexpr std::string_view docs[] = {
     "inlines producers into the statements that read them",
     "divides the loops of maps like those of the contraction that they follow, and of reductions like dims",
     "stores results in place of operands without later readers, and changed inputs in place",
-    "gives tensors of convolutions the layout that the target prefers, and operands of products the summed "
-    "dims last",
-    "makes statements that share buffers one kernel; without it, mixed_order_reductions and split are off, "
-    "too",
+    "gives tensors of convolutions the target's layout, and operands of products the summed dims last",
+    "makes statements that share buffers one kernel; mixed_order_reductions and split need it",
     "fuses statements that only read the same buffer",
     "gives a map the loop order of the statement with which it shares a buffer",
     "makes attention one kernel: scores, their softmax and its product with the values",
