@@ -2,6 +2,9 @@
 #include "core/schedule/cut_loops.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
 
 namespace ferrite::core::schedule {
 namespace {
@@ -126,31 +129,44 @@ bool counts_through(const LoopProgram& program, const Statement& statement, inde
 }
 
 void cut_loops(LoopProgram& program) {
-  // contractions, and maps that were split, that store a dim from several loops; and reductions
-  std::vector<uint32_t> writers, reductions;
+  // By storage: contractions, and maps and reductions that were split, that store a dim from several loops;
+  // and reductions. A statement looks at the writers of what it reads alone, so that the time is linear.
+  std::map<BufferId, std::vector<uint32_t>> writers, reductions;
+  const auto add = [&](std::map<BufferId, std::vector<uint32_t>>& to, uint32_t s) {
+    for (const auto& store : program.statements[s].stores) to[program.storage(store.buffer)].push_back(s);
+  };
+  const auto of_loads = [&](const std::map<BufferId, std::vector<uint32_t>>& from,
+                            const Statement& statement) {
+    std::set<uint32_t> found;
+    for (const auto& op : statement.ops)
+      if (op.code == FE_OP_LOAD)
+        if (const auto known = from.find(program.storage(op.buffer)); known != from.end())
+          found.insert(known->second.begin(), known->second.end());
+    return found;
+  };
   for (uint32_t s = 0; s < program.statements.size(); ++s) {
     auto& statement = program.statements[s];
     if (statement.kind == FE_STATEMENT_CONTRACT) {
       const auto counts = [&](index::Expr dim) { return counted(program, statement, dim).size() > 1; };
       if (std::ranges::any_of(statement.stores,
                               [&](const Store& store) { return std::ranges::any_of(store.index, counts); }))
-        writers.push_back(s);
+        add(writers, s);
       continue;
     }
     if (statement.kind == FE_STATEMENT_REDUCE) {
-      if (follow_own_reshape(program, statement)) writers.push_back(s);
-      reductions.push_back(s);
+      if (follow_own_reshape(program, statement)) add(writers, s);
+      add(reductions, s);
     }
     if (statement.kind != FE_STATEMENT_MAP || statement.vars.size() != statement.parallel_count()) continue;
     bool cuts = false;
-    for (uint32_t writer : writers)
+    for (const uint32_t writer : of_loads(writers, statement))
       for (const auto& store : program.statements[writer].stores)
         cuts |= follow(program, program.statements[writer], store, statement);
-    for (uint32_t reduction : reductions)
+    for (const uint32_t reduction : of_loads(reductions, statement))
       for (const auto& store : program.statements[reduction].stores)
         cuts |= follow_reshape(program, store, statement);
     // Maps that read this one are split in the same way.
-    if (cuts) writers.push_back(s);
+    if (cuts) add(writers, s);
   }
 }
 
