@@ -144,6 +144,8 @@ Executable::Context::~Context() {
     device.host_free(recorded_.staging);
     device.close_stream(recorded_.stream);
   }
+  // The pool's arena outlives the stream that orders its uses: leave no work behind that uses it.
+  if (order_.native) (void)executable_.devices[0]->synchronise(order_.stream);
   for (uint32_t d = 0; d < work_.size(); ++d) {
     const auto& device = *executable_.devices[d];
     for (void* data : {work_[d].arena, work_[d].errors}) executable_.free(d, data, work_[d].stream);
