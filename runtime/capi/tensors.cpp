@@ -25,40 +25,38 @@ std::string number_text(const DLDevice& device) {
 struct Where {
   const char* kind;
   const std::string& name;
-  operator std::string() const {
-    return fmt::format("{} '{}'", kind, name);
-  }  // NOLINT(google-explicit-constructor)
+  std::string text() const { return fmt::format("{} '{}'", kind, name); }
 };
 
 /// Checks a tensor on its own, regardless of the port.
 Result<void> check(const DLTensor* tensor, const TensorDevice& device, const Where& where) {
-  if (!tensor) return at(where, error(FE_EINVALID, "FE-X30", "the tensor is null"));
+  if (!tensor) return at(where.text(), error(FE_EINVALID, "FE-X30", "the tensor is null"));
   if (tensor->device.device_type != kDLCPU && !device.has(*tensor))
     return at(
-        where,
+        where.text(),
         error(FE_EUNSUPPORTED, "FE-X33",
               "the tensor is on DLPack's device {}, and the program runs on '{}', DLPack's device {}; copy "
               "it there or to host memory, or open the session with the tensor's device",
               number_text(tensor->device), device.name, number_text(device.device)));
   if (tensor->ndim < 0 || tensor->ndim > most_dims || (tensor->ndim > 0 && !tensor->shape))
-    return at(where, error(FE_EINVALID, "FE-X32", "the tensor has {} dims{}", tensor->ndim,
-                           tensor->shape ? "" : " and no shape"));
+    return at(where.text(), error(FE_EINVALID, "FE-X32", "the tensor has {} dims{}", tensor->ndim,
+                                  tensor->shape ? "" : " and no shape"));
   int64_t bytes = tensor->dtype.bits / 8;
   for (int32_t d = 0; d < tensor->ndim; ++d)
     if (tensor->shape[d] < 0 || __builtin_mul_overflow(bytes, tensor->shape[d], &bytes))
-      return at(where, error(FE_EINVALID, "FE-X32", "the shape {} is negative or too large",
-                             shape_text({tensor->shape, static_cast<size_t>(tensor->ndim)})));
+      return at(where.text(), error(FE_EINVALID, "FE-X32", "the shape {} is negative or too large",
+                                    shape_text({tensor->shape, static_cast<size_t>(tensor->ndim)})));
   return {};
 }
 
 Result<void> check_dtype(const DLTensor& tensor, DType dtype, const Where& where) {
   auto expected = data_type_of(dtype);
   if (expected.code == no_code)
-    return at(where,
+    return at(where.text(),
               error(FE_EUNSUPPORTED, "FE-X02", "it has dtype {}, which DLPack cannot carry", name_of(dtype)));
   if (tensor.dtype.code != expected.code || tensor.dtype.bits != expected.bits || tensor.dtype.lanes != 1)
     return at(
-        where,
+        where.text(),
         error(FE_EINVALID, "FE-X02",
               "it has dtype {} (DLPack code {}, {} bits), a tensor of code {}, {} bits, {} lanes was given",
               name_of(dtype), expected.code, expected.bits, tensor.dtype.code, tensor.dtype.bits,
@@ -198,10 +196,11 @@ Result<std::vector<BoundTensor>> bind_inputs(const LoadedModel& model, const DLT
     FE_CHECK(check_dtype(*tensors[k], ports[k].dtype, where));
     const auto& input = result.emplace_back(bound(*tensors[k], device));
     if (!with_data || input.bytes == 0) continue;
-    if (!input.data) return at(where, error(FE_EINVALID, "FE-X30", "the tensor has no data"));
+    if (!input.data) return at(where.text(), error(FE_EINVALID, "FE-X30", "the tensor has no data"));
     if (input.on_device && !input.strides.empty())
-      return at(where, error(FE_EINVALID, "FE-X35",
-                             "the tensor is strided in the device's memory; make it contiguous there"));
+      return at(where.text(),
+                error(FE_EINVALID, "FE-X35",
+                      "the tensor is strided in the device's memory; make it contiguous there"));
   }
   return result;
 }
@@ -222,13 +221,14 @@ Result<std::vector<BoundTensor>> bind_outputs(const LoadedModel& model,
     FE_CHECK(check_dtype(tensor, ports[k].dtype, where));
     std::span<const int64_t> shape(tensor.shape, static_cast<size_t>(tensor.ndim));
     if (!std::equal(shape.begin(), shape.end(), ports[k].dims.begin(), ports[k].dims.end()))
-      return at(where, error(FE_EINVALID, "FE-X35", "the result has shape {}, a tensor of shape {} was given",
-                             shape_text(ports[k].dims), shape_text(shape)));
+      return at(where.text(),
+                error(FE_EINVALID, "FE-X35", "the result has shape {}, a tensor of shape {} was given",
+                      shape_text(ports[k].dims), shape_text(shape)));
     const auto& output = result.emplace_back(bound(tensor, device));
     if (!output.data && output.bytes > 0)
-      return at(where, error(FE_EINVALID, "FE-X30", "the tensor has no data"));
+      return at(where.text(), error(FE_EINVALID, "FE-X30", "the tensor has no data"));
     if (!output.strides.empty() || !output.is_aligned())
-      return at(where,
+      return at(where.text(),
                 error(FE_EINVALID, "FE-X35", "the memory must be contiguous and aligned to its elements"));
   }
   return result;
