@@ -58,7 +58,7 @@ class Drawing:
     def parts(self, *results):
         """The names of the nodes of each part: of one that is compiled as a list."""
         self.graph.output(results)
-        parts = partition(self.graph.nodes, self.unsupported)
+        parts = partition(self.graph.nodes, self.unsupported, lambda node: 1 << 20)
         return [[str(node) for node in part.nodes] if part.compiled else str(part.nodes[0]) for part in parts]
 
 
