@@ -11,7 +11,7 @@
 #include "ferrite/emitter/machine.h"
 #include "ferrite/emitter/provide.h"
 #include "ferrite/emitter/rematerialise.h"
-#include "needs.h"
+#include "launch_needs.h"
 #include "target.h"
 
 namespace ferrite::cpu {

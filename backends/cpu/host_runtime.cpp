@@ -10,7 +10,7 @@
 #include <new>
 
 #include "jit.h"
-#include "needs.h"
+#include "launch_needs.h"
 #include "target.h"
 
 namespace ferrite::cpu {

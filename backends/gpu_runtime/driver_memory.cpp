@@ -21,7 +21,7 @@ constexpr uint64_t kept_part = 16;
 
 }  // namespace
 
-void DriverRuntime::open_pool(Opened& device) {
+void DriverRuntime::open_pool(OpenDevice& device) {
   const auto& api = driver();
   const std::lock_guard lock(mutex_);
   if (std::exchange(device.pool_was_tried, true) || !api.pools.create) return;
@@ -73,7 +73,7 @@ void DriverRuntime::stream_free(uint32_t number, void* data, void* stream) {
 }
 
 /// Frees the memory after the stream's work.
-void DriverRuntime::give_back(Opened& device, void* data, Handle stream) {
+void DriverRuntime::give_back(OpenDevice& device, void* data, Handle stream) {
   const auto& api = driver();
   if (device.pool) return check(api.pools.free(data, stream), "giving memory back");
   wait(device, stream);
@@ -136,7 +136,7 @@ void DriverRuntime::copy(const fe_copy_args& args) {
 
 /// The first copy enables direct access to the peer's memory if the devices support it; otherwise the driver
 /// copies through host memory.
-void DriverRuntime::copy_from_peer(Opened& device, const fe_copy_args& args) {
+void DriverRuntime::copy_from_peer(OpenDevice& device, const fe_copy_args& args) {
   const auto& api = driver();
   const auto& peer = enter(args.peer);
   enter(args.device);

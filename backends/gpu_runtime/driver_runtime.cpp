@@ -177,7 +177,7 @@ const Driver& DriverRuntime::driver() {
 }
 
 /// The device, which becomes the thread's current one.
-DriverRuntime::Opened& DriverRuntime::enter(uint32_t number) {
+DriverRuntime::OpenDevice& DriverRuntime::enter(uint32_t number) {
   const auto& api = driver();
   std::lock_guard lock(mutex_);
   auto& opened = devices_[number];

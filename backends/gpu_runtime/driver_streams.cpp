@@ -53,7 +53,7 @@ DriverRuntime::~DriverRuntime() {
   }
 }
 
-DriverRuntime::Stream& DriverRuntime::stream_of(Opened& device, void* stream) {
+DriverRuntime::Stream& DriverRuntime::stream_of(OpenDevice& device, void* stream) {
   return stream ? *static_cast<Stream*>(stream) : device.stream;
 }
 
@@ -96,7 +96,7 @@ void DriverRuntime::stream_synchronise(uint32_t number, void* stream) {
 }
 
 /// Waits for a stream of the device that the thread has entered.
-void DriverRuntime::wait(Opened& device, Handle stream) {
+void DriverRuntime::wait(OpenDevice& device, Handle stream) {
   const auto result = driver().stream_synchronise(stream);
   if (result == success) return;
   {
@@ -147,7 +147,7 @@ bool DriverRuntime::is_recorded(const Stream& stream) {
 
 /// Waits for all work that this runtime gave to the device. Recorded streams have no work and may not be
 /// waited for. Errors are reported to the callers that wait for that work.
-void DriverRuntime::finish(uint32_t number, Opened& device) {
+void DriverRuntime::finish(uint32_t number, OpenDevice& device) {
   const auto& api = driver();
   const std::lock_guard lock(streams_mutex_);
   if (!device.stream.recording) api.stream_synchronise(device.stream.native);

@@ -36,7 +36,7 @@ struct Code {
 };
 
 /// A device, with its objects, which are created on first use and last as long as the runtime.
-struct Opened {
+struct OpenDevice {
   DriverHandle driver = nullptr;
   DeviceHandle device = nullptr;
   // Held while the members below are in use, and while a kernel gets its arguments, which are state of the
@@ -56,12 +56,12 @@ struct Opened {
 };
 
 /// Any call may report that the device is lost; not every driver repeats it in the context's status.
-void note(Opened& device, Result result) {
+void note(OpenDevice& device, Result result) {
   if (result == error_device_lost) device.lost = true;
 }
 
 /// Like check(), for a call on the device.
-void check_on(Opened& device, Result result, const char* what) {
+void check_on(OpenDevice& device, Result result, const char* what) {
   note(device, result);
   check(result, what);
 }
@@ -245,7 +245,7 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
 
  private:
   struct Entered {
-    Opened& device;
+    OpenDevice& device;
     std::unique_lock<std::mutex> lock;
   };
 
@@ -258,7 +258,7 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
     check(api_.driver_get(&count, nullptr), "counting the drivers");
     std::vector<DriverHandle> drivers(count);
     if (count > 0) check(api_.driver_get(&count, drivers.data()), "listing the drivers");
-    std::vector<std::unique_ptr<Opened>> found;
+    std::vector<std::unique_ptr<OpenDevice>> found;
     for (auto* driver : drivers) {
       count = 0;
       check(api_.device_get(driver, &count, nullptr), "counting the devices");
@@ -268,7 +268,7 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
         DeviceProperties properties{};
         check(api_.device_properties(device, &properties), "asking what the device is");
         if (properties.kind != device_kind_gpu) continue;
-        found.push_back(std::make_unique<Opened>());
+        found.push_back(std::make_unique<OpenDevice>());
         found.back()->driver = driver;
         found.back()->device = device;
       }
@@ -322,13 +322,13 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
 
   /// Commands of a list may run in parallel; a barrier makes each wait for its predecessors. Flags for
   /// in-order lists are newer than many drivers.
-  void order(Opened& device) {
+  void order(OpenDevice& device) {
     check_on(device, api_.append_barrier(device.list.get(), nullptr, 0, nullptr),
              "ordering work on the device");
   }
 
   /// Creates the event that a wait uses.
-  Result make_signal(Opened& device) {
+  Result make_signal(OpenDevice& device) {
     EventPoolDescription pool_description;
     pool_description.flags = events_are_seen_by_host;
     EventPool pool = nullptr;
@@ -348,7 +348,7 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
 
   /// Waits until all work is done, and frees the objects that were kept for it. If waiting fails, the work
   /// may still signal the event later, so the next wait uses a new one.
-  Result finish(Opened& device) {
+  Result finish(OpenDevice& device) {
     if (device.lost) return error_device_lost;
     auto result = device.done.event ? success : make_signal(device);
     if (result == success)
@@ -365,11 +365,11 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
     note(device, result);
     return result;
   }
-  void wait(Opened& device) { check_on(device, finish(device), "work on the device"); }
+  void wait(OpenDevice& device) { check_on(device, finish(device), "work on the device"); }
 
   /// Whether earlier work may still use its objects. Errors of the work are reported to callers that wait for
   /// it, not to those that free objects.
-  bool is_used(Opened& device) { return finish(device) != success && !device.lost; }
+  bool is_used(OpenDevice& device) { return finish(device) != success && !device.lost; }
 
   template <class Properties>
   std::vector<Properties> listed(Result (*function)(DeviceHandle, uint32_t*, Properties*),
@@ -404,7 +404,7 @@ class LevelZeroRuntime final : public emitter::GpuRuntime {
   std::mutex mutex_;
   bool opened_ = false;
   Driver api_{};
-  std::vector<std::unique_ptr<Opened>> devices_;  // written once
+  std::vector<std::unique_ptr<OpenDevice>> devices_;  // written once
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "cuda_library/opened.h"
+#include "cuda_library/lazy_library.h"
 #include "matmul.h"
 
 namespace ferrite::cublaslt {
@@ -294,7 +294,7 @@ class CublasLt final : public LibraryProvider {
     return result;
   }
 
-  cuda_library::Opened<Lt> opened_;
+  cuda_library::LazyLibrary<Lt> opened_;
   const Settings settings_;
 };
 

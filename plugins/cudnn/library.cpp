@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include "cuda_library/opened.h"
+#include "cuda_library/lazy_library.h"
 #include "plan.h"
 
 namespace ferrite::cudnn {
@@ -266,7 +266,7 @@ class CuDnn final : public LibraryProvider {
   }
 
   const Host host_;
-  cuda_library::Opened<Dnn> opened_;
+  cuda_library::LazyLibrary<Dnn> opened_;
   const Settings settings_;
 };
 

@@ -9,7 +9,7 @@
 #include "context.h"
 #include "expansion.h"
 #include "readers.h"
-#include "survey.h"
+#include "unsupported_ops.h"
 
 namespace ferrite::from_onnx {
 namespace {
@@ -200,7 +200,7 @@ class Builder : public Subgraphs {
       }
       return call(*who.function, node, operands, name, where);
     }
-    // The survey accepted the node, so a plugin can read it; that plugin has declined.
+    // refuse_unsupported() accepted the node, so a plugin can read it; that plugin has declined.
     if (!reads(who.entry, op.version)) std::rethrow_exception(declined);
     Context context(graph_, source_.file, node, *who.entry, op.version, std::move(operands), *this, where);
     if (context.signature) check_node(node, *context.signature, where);

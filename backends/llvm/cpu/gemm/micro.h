@@ -90,8 +90,8 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const llvm::Twine& name,
 /// `void (ptr rows, ptr columns, ptr tile, i64 trips)`: computes `trips` register blocks, each shape.vectors
 /// to the right of the previous one. The rows * depth elements of the row operand stay in registers. Adds to
 /// the sums in the tile.
-llvm::Function* emit_run_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
-                                const llvm::AttributeList& attributes);
+llvm::Function* emit_few_rows_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
+                                     const llvm::AttributeList& attributes);
 
 /// A micro-kernel with vectors along k. Rows and columns are contiguous along k; each column is a dot
 /// product, and there is one vector of columns.

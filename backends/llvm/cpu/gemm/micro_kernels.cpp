@@ -89,7 +89,7 @@ void GemmMicroKernels::make(MicroKernels& micro_kernels, int64_t depth) {
       }
       const auto emit = plan_.amx                           ? emit_amx_kernel
                         : plan_.dots > 0                    ? emit_dot_kernel
-                        : plan_.whole_runs && !last_columns ? emit_run_kernel
+                        : plan_.whole_runs && !last_columns ? emit_few_rows_kernel
                                                             : emit_micro_kernel;
       micro = emit(context_.module, name.str(), shape, attributes);
     }

@@ -118,7 +118,7 @@ class DriverRuntime : public GpuRuntime, public Streams {
     bool reached = false, has_pool = false;
   };
   /// Per-device state, for the lifetime of the runtime.
-  struct Opened {
+  struct OpenDevice {
     Place place;
     Stream stream;  ///< the device's default stream
     /// A stream that is never recorded. It serves allocations of no particular stream, and queries of the
@@ -133,17 +133,17 @@ class DriverRuntime : public GpuRuntime, public Streams {
   GpuDescription device_of(int device);
   std::string compiled(const DeviceCode& made);
   [[noreturn]] void not_taken(const DeviceCode& made, Result result, const char* log) const;
-  Opened& enter(uint32_t number);
-  void open_pool(Opened& device);
-  static Stream& stream_of(Opened& device, void* stream);
-  void wait(Opened& device, Handle stream);
+  OpenDevice& enter(uint32_t number);
+  void open_pool(OpenDevice& device);
+  static Stream& stream_of(OpenDevice& device, void* stream);
+  void wait(OpenDevice& device, Handle stream);
   bool is_recorded(const Stream& stream);
   Stream& stream_for_events(uint32_t number, void* stream);
-  void finish(uint32_t number, Opened& device);
-  void give_back(Opened& device, void* data, Handle stream);
+  void finish(uint32_t number, OpenDevice& device);
+  void give_back(OpenDevice& device, void* data, Handle stream);
   void keep_launch(Stream& stream, Handle function, const DeviceCode& code, std::vector<const void*> values);
   bool is_pinned(const void* data);
-  void copy_from_peer(Opened& device, const fe_copy_args& args);
+  void copy_from_peer(OpenDevice& device, const fe_copy_args& args);
 
   /// Held from a test whether a stream is recorded until the action that depends on it. Lock it before
   /// mutex_.
@@ -151,7 +151,7 @@ class DriverRuntime : public GpuRuntime, public Streams {
   std::set<std::pair<uint32_t, Stream*>> streams_;  ///< opened streams, by device
   std::mutex mutex_;
   std::optional<Driver> driver_;
-  std::map<uint32_t, Opened> devices_;      ///< addresses must stay valid
+  std::map<uint32_t, OpenDevice> devices_;  ///< addresses must stay valid
   std::map<const char*, uint64_t> pinned_;  ///< blocks of host_alloc() with their sizes
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "survey.h"
+#include "unsupported_ops.h"
 
 #include <set>
 
@@ -11,9 +11,10 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-class Survey {
+class UnsupportedOps {
  public:
-  Survey(ReaderTable& readers, bool with_subgraphs) : readers_(readers), with_subgraphs_(with_subgraphs) {}
+  UnsupportedOps(ReaderTable& readers, bool with_subgraphs)
+      : readers_(readers), with_subgraphs_(with_subgraphs) {}
 
   /// `within` is the suffix of the nodes' places: " in function custom.Twice".
   void look(const Nodes& nodes, const Opsets& opsets, const std::string& within = {}) {
@@ -124,10 +125,10 @@ class Survey {
 }  // namespace
 
 void refuse_unsupported(const Nodes& nodes, const Opsets& opsets, ReaderTable& readers) {
-  Survey survey(readers, false);
-  survey.look(nodes, opsets);
-  if (survey.empty()) return;
-  Survey whole(readers, true);
+  UnsupportedOps found(readers, false);
+  found.look(nodes, opsets);
+  if (found.empty()) return;
+  UnsupportedOps whole(readers, true);
   whole.look(nodes, opsets);
   whole.refuse();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The form of the constant: Head, then an fe_argument_needs for each argument.
-#include "needs.h"
+#include "launch_needs.h"
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/GlobalVariable.h>

@@ -16,9 +16,9 @@ namespace ferrite::cuda_library {
 
 /// Callable from any thread.
 template <class Library>
-class Opened {
+class LazyLibrary {
  public:
-  Opened(Host host, std::string plugin) : host_(host), plugin_(std::move(plugin)) {}
+  LazyLibrary(Host host, std::string plugin) : host_(host), plugin_(std::move(plugin)) {}
 
   /// The result of the first call of `open`. If that failed, throws Unavailable on each call, and logs the
   /// reason once.

@@ -11,9 +11,9 @@
 namespace ferrite::emitter {
 namespace {
 
-class RunEmitter {
+class FewRowsEmitter {
  public:
-  RunEmitter(llvm::Function* function, const MicroShape& shape)
+  FewRowsEmitter(llvm::Function* function, const MicroShape& shape)
       : b_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
         function_(function),
         shape_(shape),
@@ -94,11 +94,11 @@ class RunEmitter {
 
 }  // namespace
 
-llvm::Function* emit_run_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
-                                const llvm::AttributeList& attributes) {
+llvm::Function* emit_few_rows_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
+                                     const llvm::AttributeList& attributes) {
   auto* function = micro_function(module, name, micro_type(module.getContext(), true, false), attributes);
   for (unsigned k = 0; k < 3; ++k) function->addParamAttr(k, llvm::Attribute::NoAlias);
-  RunEmitter(function, shape).emit();
+  FewRowsEmitter(function, shape).emit();
   return function;
 }
 
