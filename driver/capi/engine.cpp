@@ -53,7 +53,7 @@ class SessionModel final : public LoadedModel {
     {
       std::lock_guard lock(mutex_);
       if (const auto known = programs_.find(Request{input_dims, ports_on_device}); known != programs_.end())
-        return known->second.runnable;
+        return known->second;
     }
     auto options = options_;
     options.ports_on_device = ports_on_device;
@@ -61,12 +61,9 @@ class SessionModel final : public LoadedModel {
     plugin::release_library_pages();
     std::lock_guard lock(mutex_);
     // One object for each program, because it holds the program's contexts.
-    std::vector<std::vector<int64_t>> kept(input_dims.begin(), input_dims.end());
-    const Request request{kept, ports_on_device};  // its dims are those of the entry, also after the move
-    const auto known = programs_.find(request);
-    if (known != programs_.end()) return known->second.runnable;
-    auto runnable = std::make_shared<const CompiledProgram>(program);
-    return programs_.emplace(request, Known{std::move(kept), std::move(runnable)}).first->second.runnable;
+    auto& runnable = programs_[{{input_dims.begin(), input_dims.end()}, ports_on_device}];
+    if (!runnable) runnable = std::make_shared<const CompiledProgram>(program);
+    return runnable;
   }
   Result<void> save(std::span<const std::vector<int64_t>> input_dims, std::span<const std::string> targets,
                     const std::string& path) override {
@@ -103,21 +100,24 @@ class SessionModel final : public LoadedModel {
  private:
   const std::unique_ptr<Model> model_;
   const CompileOptions& options_;
-  /// Every call looks its program up, so that a request refers to the caller's dims.
+  struct Key {
+    std::vector<std::vector<int64_t>> input_dims;
+    bool ports_on_device;
+  };
+  /// As a key, but with the caller's dims: every call looks its program up, and copies none.
   struct Request {
     std::span<const std::vector<int64_t>> input_dims;
     bool ports_on_device;
-    bool operator<(const Request& other) const {
-      if (ports_on_device != other.ports_on_device) return other.ports_on_device;
-      return std::ranges::lexicographical_compare(input_dims, other.input_dims);
+  };
+  struct Before {
+    using is_transparent = void;
+    bool operator()(const auto& one, const auto& other) const {
+      if (one.ports_on_device != other.ports_on_device) return other.ports_on_device;
+      return std::ranges::lexicographical_compare(one.input_dims, other.input_dims);
     }
   };
-  struct Known {
-    std::vector<std::vector<int64_t>> input_dims;  ///< to which the key refers
-    std::shared_ptr<const RunnableProgram> runnable;
-  };
   std::mutex mutex_;  // guards the member below
-  std::map<Request, Known> programs_;
+  std::map<Key, std::shared_ptr<const RunnableProgram>, Before> programs_;
 };
 
 class SessionEngine final : public Engine {

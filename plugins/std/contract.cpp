@@ -64,7 +64,10 @@ void lower_matmul(Lowering& l) {
   a.push_back(k);
   b.push_back(k);
   if (dims.has_n) b.push_back(vars.back());
-  Val sum = l.contract(widen(l.load(0, a)), widen(l.load(1, b)), FE_CONTRACT_GEMM);
+  // Loaded in statements of their own: in which order a call's arguments are evaluated depends on the
+  // compiler, and so would the kernel's text.
+  const Val right = widen(l.load(1, b)), left = widen(l.load(0, a));
+  Val sum = l.contract(left, right, FE_CONTRACT_GEMM);
   l.store(l.result(), vars, cast(sum, l.result().type.dtype));
   l.end();
 }

@@ -100,7 +100,9 @@ void lower_conv(Lowering& l) {
     weight.push_back(i.step[d]);
   }
   Val element = load_window(l, x, input, 2, c.window, [&] { return l.constant(x.type.dtype, 0); });
-  finish_convolution(l, i, l.contract(widen(element), widen(l.load(1, weight)), FE_CONTRACT_CONV));
+  // In this order, which that of arguments would leave to the compiler.
+  const Val right = widen(l.load(1, weight)), left = widen(element);
+  finish_convolution(l, i, l.contract(left, right, FE_CONTRACT_CONV));
 }
 
 OpDef convolution_def(const char* name, const char* doc) {
@@ -225,7 +227,8 @@ void lower_conv_transpose(Lowering& l) {
     weight.push_back(step);
   }
   Val element = mask.lowering() ? l.load(x, input, mask, l.constant(x.type.dtype, 0)) : l.load(x, input);
-  finish_convolution(l, i, l.contract(widen(element), widen(l.load(1, weight)), kind));
+  const Val right = widen(l.load(1, weight)), left = widen(element);
+  finish_convolution(l, i, l.contract(left, right, kind));
 }
 
 OpDef conv_transpose_op() {
@@ -304,7 +307,8 @@ void lower_conv_weight_gradient(Lowering& l) {
     to.push_back(vars[first_step + d]);
   }
   Val element = load_window(l, x, input, 2, c.window, [&] { return l.constant(x.type.dtype, 0); });
-  Val sum = l.contract(widen(l.load(1, gradient)), widen(element), FE_CONTRACT_GEMM);
+  const Val right = widen(element), left = widen(l.load(1, gradient));
+  Val sum = l.contract(left, right, FE_CONTRACT_GEMM);
   l.store(l.result(), to, cast(sum, l.result().type.dtype));
   l.end();
 }

@@ -261,10 +261,11 @@ Result<void> Recorder::end() {
   flatten_trivial_loops(program_.pool, done);
   // A reduction over no points never executes the stores that run at each of its points: drop them. Only `s`
   // still tells which these are, since `done` has lost its reduction variables; both list the same stores.
+  std::vector<bool> dropped(s.stores.size());
   if (s.points(VarKind::reduction) == 0) {
-    const auto every_point = ferrite::loop::place(program_.pool, s).every_point;
+    dropped = ferrite::loop::place(program_.pool, s).every_point;
     size_t k = 0;
-    std::erase_if(done.stores, [&](const Store&) { return every_point[k++]; });
+    std::erase_if(done.stores, [&](const Store&) { return dropped[k++]; });
   }
   remove_dead(program_.pool, done);
   done.kind = ferrite::loop::derived_kind(program_.pool, done);
@@ -275,12 +276,13 @@ Result<void> Recorder::end() {
   // All stores of the statement to one buffer share one new version. Loads keep the version with which they
   // were recorded: they read the contents from before the statement.
   std::unordered_map<uint32_t, std::pair<BufferId, BufferId>> versions;
-  for (uint32_t token : store_tokens_) {
+  for (size_t k = 0; k < store_tokens_.size(); ++k) {
+    const uint32_t token = store_tokens_[k];
     if (versions.count(token)) continue;
     auto& slot = slots_[token - 1];
     const BufferId before = slot.buffer;
-    // A statement that never runs makes no version, yet its lowering has stored to the buffer.
-    if (!runs)
+    // A store that never runs makes no version, yet its lowering has stored to the buffer.
+    if (!runs || dropped[k])
       slot.written = true;
     else
       versions[token] = {before, write(slot)};

@@ -121,6 +121,7 @@ class Inliner {
     for (BufferId b : deps_.reads[s])
       for (uint32_t w : deps_.writers[b])
         if (w > s && std::ranges::any_of(readers, [&](uint32_t r) { return w <= r; })) return false;
+    std::optional<bool> narrows_all;  // all contractions that read it, once one was met
     for (uint32_t r : readers) {
       const auto& reader = program_.statements[r];
       if (reader.kind == FE_STATEMENT_CALL) return false;
@@ -139,8 +140,11 @@ class Inliner {
         if (program_.storage(st.buffer) == storage) return false;
       // A contraction's operand has to stay a load here; fusion decides about computed operands (prologues).
       const bool is_operand = reader.kind == FE_STATEMENT_CONTRACT && reads_as_operand(reader, storage);
-      std::set<uint32_t> seen;
-      const bool narrows = is_operand && narrows_products(s, seen);
+      if (is_operand && !narrows_all) {
+        std::set<uint32_t> seen;
+        narrows_all = narrows_products(s, seen);
+      }
+      const bool narrows = is_operand && *narrows_all;
       if (is_operand && !unmasked_view && !narrows) return false;
       const auto reads = static_cast<size_t>(std::ranges::count_if(reader.ops, [&](const BodyOp& op) {
         return op.code == FE_OP_LOAD && program_.storage(op.buffer) == storage;

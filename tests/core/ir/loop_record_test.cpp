@@ -85,6 +85,30 @@ TEST(Recorder, StatementWithoutPointsIsDropped) {
   EXPECT_TRUE(r.program.statements.empty());
 }
 
+TEST(Recorder, StoreAtEachOfNoPointsMakesNoVersion) {
+  Recording r;
+  r.buffer(Role::input, f32, {3, 0});
+  r.buffer(Role::output, f32, {3});
+  r.buffer(Role::output, f32, {3});
+  r.bind();
+  auto fill = r.begin({3});
+  r.store(3, fill, r.constant(7.0f));
+  EXPECT_EQ(r.end(), FE_OK) << r.text;
+  // The sum is stored once a row; the last element would be stored at each point of the reduction.
+  auto i = r.begin({3}, {0});
+  auto x = r.load(1, i);
+  r.store(2, {i[0]}, r.reduce(FE_REDUCE_SUM, x));
+  r.store(3, {i[0]}, x);
+  EXPECT_EQ(r.end(), FE_OK) << r.text;
+  auto versions = r.recorder.finish();
+  ASSERT_TRUE(versions) << versions.error().text;
+  // The second result is the buffer that the first statement wrote.
+  EXPECT_EQ(r.program.buffers.size(), 3u);
+  ASSERT_EQ(r.program.statements.size(), 2u);
+  EXPECT_EQ(r.program.statements[1].stores.size(), 1u);
+  EXPECT_EQ((*versions)[1], r.program.statements[0].stores[0].buffer);
+}
+
 TEST(Recorder, FoldsAMaskThatTheRangeDecides) {
   Recording r;
   r.buffer(Role::input, f32, {4});
