@@ -108,6 +108,9 @@ class Builder::State {
   /// The device that runs the group.
   uint32_t device_of(size_t g) const;
   bool is_port(BufferId b) const;
+  /// Numbers the operands that are packed before each launch, after the program's buffers.
+  void find_packed();
+  int64_t packed_bytes(const Pack& pack) const;
   /// The buffers in a device's arena during a run. All devices that can access the host's memory share the
   /// arena of the last one. A buffer in it that other devices need too stays alive while any of them needs
   /// it.
@@ -144,10 +147,13 @@ class Builder::State {
   void set_workspace(Launch& launch, size_t g) const;
   BufferSlot reach(Transfers& transfers, uint32_t device, BufferId b, bool written,
                    std::vector<Launch>& steps);
-  /// The slot of a constant in the layout that the instance requests, filled by a packing kernel at load;
-  /// none where the instance requests no layout.
-  std::optional<BufferSlot> packed_slot(const GroupState& state, size_t argument, uint32_t device,
-                                        Transfers& transfers);
+  /// The slot of an argument in the layout that the instance requests, filled by a packing kernel: of a
+  /// constant at load, of another one by a step before the group's launch. None where the instance requests
+  /// no layout.
+  std::optional<BufferSlot> packed_slot(size_t g, size_t argument, Transfers& transfers);
+  /// Lists the launch of a packing kernel; its result is in `slot`.
+  void link_pack(size_t g, const Pack& pack, const BufferSlot& slot, std::vector<Launch>& steps,
+                 Transfers& transfers);
   void describe_ports();
   /// For each group, its compiler and the reason for its device.
   std::vector<PlacedGroup> placed_groups() const;
@@ -175,7 +181,14 @@ class Builder::State {
   CompiledKernels compiled_;
   std::optional<size_t> alone_;  // the instance of a kernel outside of a schedule
   std::map<std::pair<uint32_t, std::string>, size_t> region_kernels_;
-  std::map<std::pair<BufferId, size_t>, BufferSlot> packed_;
+  /// Constants, each once, by storage and packing instance.
+  std::map<std::pair<BufferId, size_t>, BufferSlot> packed_constants_;
+  struct Packed {
+    BufferId buffer;  ///< a number after those of the program's buffers
+    int64_t bytes;
+  };
+  /// Operands that are packed in each run, by group and argument.
+  std::map<std::pair<size_t, uint32_t>, Packed> packed_in_runs_;
   std::vector<ArenaPlan> arenas_;            // by device
   std::map<BufferId, uint32_t> in_donated_;  ///< buffers in the memory of inputs, by their numbers
   std::vector<std::string> blobs_;

@@ -238,7 +238,7 @@ Result<void> KernelInstances::apply_layout(size_t u, const select::OperandLayout
   FE_TRY(size_t pack_instance, instance_of(std::move(pack_group), "packing for " + instances_[u].provenance,
                                            instances_[u].device, nullptr));
   instances_[pack_instance].candidate_name = "pack";
-  packs_[u].push_back({argument, pack_instance});
+  packs_[u].push_back({argument, pack_instance, plain.kind == FE_BUFFER_CONSTANT});
   return flatten(instances_[u]);
 }
 

@@ -33,10 +33,12 @@ struct KernelInstance {
   double cost = 0;  ///< seconds, as the candidate's provider estimates
 };
 
-/// A constant argument of an instance, and the instance that packs it into the requested layout.
+/// An argument of an instance, and the instance that packs it into the requested layout: at load if the
+/// argument is constant, else before each launch.
 struct Pack {
   uint32_t argument;
   size_t instance;
+  bool constant;
 };
 
 class KernelInstances {
@@ -62,10 +64,9 @@ class KernelInstances {
   /// choose() ends with it.
   using Declined = std::function<Result<void>(size_t instance, Error)>;
   /// Asks the providers for candidates and chooses the decided one, else the cheapest. The layouts that it
-  /// requests for constants become packing kernels. These are instances after the others and have no
-  /// constants themselves. Returns the new number of each instance, because instances that differed only in
-  /// statements that their provider does not support are merged. FE-T42, FE-T43 where a decisions lock does
-  /// not fit.
+  /// requests become packing kernels. These are instances after the others and have no constants themselves.
+  /// Returns the new number of each instance, because instances that differed only in statements that their
+  /// provider does not support are merged. FE-T42, FE-T43 where a decisions lock does not fit.
   Result<std::vector<size_t>> choose(const Declined& declined);
 
  private:

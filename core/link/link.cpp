@@ -125,7 +125,7 @@ void Builder::State::link_group(size_t g, Transfers& transfers) {
   for (size_t k = 0, b = 0; k < state.arguments.size(); ++k, ++b) {
     while (instance.group.kernel.buffers[b].kind == FE_BUFFER_LOCAL) ++b;
     const bool written = instance.group.kernel.buffers[b].kind == FE_BUFFER_OUTPUT;
-    const auto packed = packed_slot(state, k, instance.device, transfers);
+    const auto packed = packed_slot(g, k, transfers);
     launch.arguments.push_back(
         packed ? *packed : reach(transfers, instance.device, state.arguments[k], written, steps));
   }
@@ -158,7 +158,7 @@ double Builder::State::estimate() const {
     if (const auto* call = region_call(g))
       seconds += regions_[call->region].cost;
     else if (!groups_[g].call)
-      seconds += instances_[groups_[g].instance].cost;
+      seconds += instances_[groups_[g].instance].cost;  // with that of packing operands
     seconds += static_cast<double>(devices_[device_of(g)]->numbers.values.launch_ns) * 1e-9;
   }
   for (const auto& launch : executable_->steps)
@@ -228,31 +228,44 @@ void Builder::State::link_call(size_t g, Launch& launch, Transfers& transfers) {
   }
 }
 
-std::optional<BufferSlot> Builder::State::packed_slot(const GroupState& state, size_t argument,
-                                                      uint32_t device, Transfers& transfers) {
+std::optional<BufferSlot> Builder::State::packed_slot(size_t g, size_t argument, Transfers& transfers) {
+  const auto& state = groups_[g];
+  const uint32_t device = instances_[state.instance].device;
   for (const auto& pack : instances_.packs(state.instance)) {
     if (pack.argument != argument) continue;
-    auto [found, added] = packed_.try_emplace({state.arguments[argument], pack.instance});
-    if (!added) return found->second;
-    Launch prepare;
-    prepare.kernel = static_cast<uint32_t>(pack.instance);
-    prepare.provenance = instances_[pack.instance].provenance;
-    for (const auto& buffer : instances_[pack.instance].group.kernel.buffers) {
-      if (buffer.kind != FE_BUFFER_OUTPUT) {
-        prepare.arguments.push_back(
-            reach(transfers, device, state.arguments[argument], false, executable_->init));
-        continue;
-      }
-      found->second.kind = BufferSlot::Kind::persistent;
-      found->second.device = device;
-      found->second.number = executable_->add_persistent(device, buffer.bytes());
-      found->second.bytes = buffer.bytes();
-      prepare.arguments.push_back(found->second);
+    BufferSlot slot;
+    if (const auto own = packed_in_runs_.find({g, pack.argument}); own != packed_in_runs_.end()) {
+      const uint32_t memory = executable_->memory_of(device);
+      slot.device = memory == Executable::host ? default_device() : memory;
+      slot.offset = arenas_[slot.device].offsets().at(own->second.buffer);
+      slot.bytes = own->second.bytes;
+      link_pack(g, pack, slot, executable_->steps, transfers);
+      return slot;
     }
-    executable_->init.push_back(std::move(prepare));
-    return found->second;
+    const auto [found, added] = packed_constants_.try_emplace({state.arguments[argument], pack.instance});
+    if (!added) return found->second;
+    slot.kind = BufferSlot::Kind::persistent;
+    slot.device = device;
+    slot.bytes = packed_bytes(pack);
+    slot.number = executable_->add_persistent(device, slot.bytes);
+    link_pack(g, pack, slot, executable_->init, transfers);
+    return found->second = slot;
   }
   return std::nullopt;
+}
+
+void Builder::State::link_pack(size_t g, const Pack& pack, const BufferSlot& slot, std::vector<Launch>& steps,
+                               Transfers& transfers) {
+  const auto& packing = instances_[pack.instance];
+  Launch launch;
+  launch.kernel = static_cast<uint32_t>(pack.instance);
+  launch.provenance = packing.provenance;
+  for (const auto& buffer : packing.group.kernel.buffers)
+    launch.arguments.push_back(
+        buffer.kind == FE_BUFFER_OUTPUT
+            ? slot
+            : reach(transfers, packing.device, groups_[g].arguments[pack.argument], false, steps));
+  steps.push_back(std::move(launch));
 }
 
 void Builder::State::describe_ports() {

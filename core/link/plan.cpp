@@ -12,6 +12,7 @@ namespace ferrite::core::link {
 void Builder::State::plan() {
   arenas_.clear();
   in_donated_.clear();
+  find_packed();
   for (uint32_t d = 0; d < devices_.size(); ++d) {
     auto needs = arena_needs(d);
     if (d == default_device()) use_donated(needs);
@@ -34,6 +35,7 @@ void Builder::State::plan() {
 std::vector<Executable::ArenaPart> Builder::State::named_parts(const ArenaPlan& arena) const {
   const auto name_of = [&](BufferId b) -> std::string {
     if (b == loop::none) return "a workspace";
+    if (b >= program_.buffers.size()) return fmt::format("packed operand @{}", b);
     const auto& buffer = program_.buffers[b];
     if (buffer.role == loop::Role::input) return fmt::format("input {}", buffer.number);
     if (buffer.role == loop::Role::output) return fmt::format("output {}", buffer.number);
@@ -53,6 +55,21 @@ uint32_t Builder::State::device_of(size_t g) const {
 bool Builder::State::is_port(BufferId b) const {
   const auto role = program_.buffers[b].role;
   return role == loop::Role::input || role == loop::Role::output;
+}
+
+void Builder::State::find_packed() {
+  packed_in_runs_.clear();
+  auto next = static_cast<BufferId>(program_.buffers.size());
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].call) continue;
+    for (const auto& pack : instances_.packs(groups_[g].instance))
+      if (!pack.constant) packed_in_runs_[{g, pack.argument}] = {next++, packed_bytes(pack)};
+  }
+}
+
+int64_t Builder::State::packed_bytes(const Pack& pack) const {
+  const auto& buffers = instances_[pack.instance].group.kernel.buffers;
+  return std::ranges::find(buffers, FE_BUFFER_OUTPUT, &loop::Buffer::kind)->bytes();
 }
 
 ArenaNeeds Builder::State::arena_needs(uint32_t d) const {
@@ -88,6 +105,9 @@ ArenaNeeds Builder::State::arena_needs(uint32_t d) const {
   for (BufferId b : leaving)
     // Results live until after the last group, when they are copied out.
     if (here.count(b) && lives_here(b)) needs.keep(b, program_.buffers[b].bytes(), groups_.size());
+  for (const auto& [where, packed] : packed_in_runs_)
+    if (executable_->memory_of(device_of(where.first)) == executable_->memory_of(d))
+      needs.keep(packed.buffer, packed.bytes, where.first);
   return needs;
 }
 
@@ -122,6 +142,7 @@ void Builder::State::use_donated(ArenaNeeds& needs) {
   const auto all_buffers = needs.buffers;
   const auto lifetimes = needs.lifetimes;
   for (const size_t k : order) {
+    if (all_buffers[k] >= program_.buffers.size()) continue;  // packed operands have no other place
     const auto& life = lifetimes[k];
     const auto fits = [&](const Space& space) {
       return life.bytes <= space.bytes && space.free_from <= life.first &&
@@ -178,9 +199,12 @@ std::vector<runtime::Lifetime> Builder::State::planned_workspaces(uint32_t d) co
 }
 
 void Builder::State::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan& arena) {
-  for (const auto& want : needs.workspaces) {
-    const size_t g = want.first;
-    if (groups_[g].call || options_.memory.allows(want.bytes, needs.bytes_at(g))) continue;
+  std::map<size_t, int64_t> workspaces, packed;  // by group
+  for (const auto& want : needs.workspaces) workspaces[want.first] = want.bytes;
+  for (const auto& [where, operand] : packed_in_runs_) packed[where.first] += operand.bytes;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const int64_t more = workspaces[g] + packed[g];
+    if (more == 0 || groups_[g].call || options_.memory.allows(more, needs.bytes_at(g) - packed[g])) continue;
     const auto& instance = instances_[groups_[g].instance];
     const bool is_new =
         instance.compiler->is_library()
@@ -191,11 +215,12 @@ void Builder::State::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan&
             : blocklist_.candidates.insert({instance.compiler, instance.asked, instance.candidate}).second;
     if (!is_new) continue;
     ledger_.add({"candidate", instance.provenance, instance.candidate_name, "refused", "memory",
-                 fmt::format("with its workspace of {} bytes for each of {} the plan has {} bytes, "
+                 fmt::format("with its workspace of {} bytes for each of {}{} the plan has {} bytes, "
                              "op by op it is {}",
-                             want.bytes / needs.workers, counted(needs.workers, "worker"), arena.bytes(),
-                             *options_.memory.op_by_op),
-                 static_cast<double>(want.bytes)});
+                             workspaces[g] / needs.workers, counted(needs.workers, "worker"),
+                             packed[g] ? fmt::format(" and packed operands of {} bytes", packed[g]) : "",
+                             arena.bytes(), *options_.memory.op_by_op),
+                 static_cast<double>(more)});
   }
 }
 

@@ -157,11 +157,14 @@ OperandLayout copy_layout(const fe_operand_layout& layout) {
 }
 
 Result<void> lay_out(Kernel& kernel, const OperandLayout& layout) {
-  if (layout.buffer >= kernel.buffers.size() || kernel.buffers[layout.buffer].kind != FE_BUFFER_CONSTANT ||
+  const auto is_read_only = [](uint32_t kind) {
+    return kind == FE_BUFFER_CONSTANT || kind == FE_BUFFER_INPUT;
+  };
+  if (layout.buffer >= kernel.buffers.size() || !is_read_only(kernel.buffers[layout.buffer].kind) ||
       layout.unpack.size() != kernel.buffers[layout.buffer].dims.size() ||
       (layout.terms > 0 && !ferrite::is_float(kernel.buffers[layout.buffer].dtype)))
     return error(FE_EINTERNAL, "FE-K21",
-                 "the provider requests a layout for an operand that is not constant");
+                 "the provider requests a layout for a buffer that is no operand of the kernel");
   auto& buffer = kernel.buffers[layout.buffer];
   FE_TRY(buffer.packing, import_packing(layout, kernel.pool));
   buffer.strides.clear();

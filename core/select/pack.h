@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operand layouts that providers request, and the kernels that pack constants into them.
+// Operand layouts that providers request, and the kernels that pack operands into them.
 #pragma once
 
 #include <vector>
@@ -18,14 +18,14 @@ struct OperandLayout {
   std::vector<int64_t> dims;
   std::vector<fe_flat_expr> exprs;
   std::vector<uint32_t> unpack;  ///< one for each logical dim
-  uint32_t terms = 0;            ///< of each sum; 0: elements of the constant are stored as they are
+  uint32_t terms = 0;            ///< of each sum; 0: elements of the operand are stored as they are
   uint32_t factor_dim = 0;       ///< the packed dim whose coordinate selects the factors
   std::vector<double> factors;   ///< [dims[factor_dim]][terms]
 };
 OperandLayout copy_layout(const fe_operand_layout& layout);
 
-/// Applies the layout to the constant operand. FE-K21 where the layout is malformed or its buffer is no
-/// constant.
+/// Applies the layout to the operand. FE-K21 where the layout is malformed or its buffer is not one that the
+/// kernel only reads.
 Result<void> lay_out(loop::Kernel& kernel, const OperandLayout& layout);
 
 /// Makes the kernel packed[p..] = source[logical(p..)] where that is inside the source, else 0. With terms,

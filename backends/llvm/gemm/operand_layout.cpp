@@ -100,7 +100,7 @@ bool packings_match(const GemmPlan& plan, const loop::Kernel& kernel) {
       const auto& operand = columns ? plan.column : plan.row;
       if (operand.load == loop::none || plan.statement.ops[operand.load].buffer != b) continue;
       const bool sums = columns && plan.winograd;
-      if (operand.access != Access::constant || (packing->terms > 0) != sums ||
+      if (operand.access != Access::packed || (packing->terms > 0) != sums ||
           packing->dims != packed_dims(plan, columns))
         return false;
       used = true;
@@ -125,7 +125,7 @@ std::vector<OperandLayout> layouts_of(const GemmPlan& plan, const loop::Statemen
                                       index::Pool& pool) {
   std::vector<OperandLayout> layouts;
   for (bool columns : {false, true})
-    if ((columns ? plan.column : plan.row).access == Access::constant)
+    if ((columns ? plan.column : plan.row).access == Access::packed)
       layouts.push_back(layout_of(plan, statement, pool, columns));
   return layouts;
 }

@@ -42,12 +42,12 @@ class Planner {
     plan_.in_lines = true;
     const std::array sides = {std::pair(&plan_.row, &plan_.rows), std::pair(&plan_.column, &plan_.columns)};
     for (const auto& [operand, axis] : sides)
-      if (is_constant(*operand) &&
+      if (takes_packed(*operand) &&
           !(find_strides(*operand, *axis) && (operand->step == 1 || operand->stride == 1)))
-        use_constant(*operand);
+        use_packed(*operand);
     if (!packings_match(plan_, kernel_)) return std::nullopt;
     for (const auto& [operand, axis] : sides)
-      if (operand->access == Access::constant) read_lines(*operand, *axis);
+      if (operand->access == Access::packed) read_lines(*operand, *axis);
     flatten_buffers(kernel_);
     return std::move(plan_);
   }
@@ -333,13 +333,15 @@ class Planner {
     return extent;
   }
 
-  /// Whether the operand is a constant that can be packed: no other load may read it.
-  bool is_constant(const Operand& operand) const {
+  /// Whether the operand is packed, or can be: no other load may read it. Operands that are not constant are
+  /// packed in each run, which only Winograd blocks are worth.
+  bool takes_packed(const Operand& operand, bool worth_each_run = false) const {
     if (operand.load == none) return false;
     const auto id = op(operand.load).buffer;
     const auto& buffer = kernel_.buffers[id];
-    return buffer.kind == FE_BUFFER_CONSTANT && (buffer.packing || assume_packed_) &&
-           loads_of(plan_.statement, id) == 1;
+    const bool can_be =
+        buffer.kind == FE_BUFFER_CONSTANT || (buffer.kind == FE_BUFFER_INPUT && worth_each_run);
+    return (buffer.packing || (assume_packed_ && can_be)) && loads_of(plan_.statement, id) == 1;
   }
   bool is_packed(const Operand& operand) const {
     return operand.load != none && kernel_.buffers[op(operand.load).buffer].packing.has_value();
@@ -362,8 +364,9 @@ class Planner {
     return true;
   }
 
-  void use_constant(Operand& operand) {
-    operand.access = Access::constant;
+  void use_packed(Operand& operand) {
+    operand.access = Access::packed;
+    operand.each_run = kernel_.buffers[op(operand.load).buffer].kind != FE_BUFFER_CONSTANT;
     operand.dtype = op(operand.load).dtype;
     std::vector<loop::Var> vars;
     const std::array roots{operand.load};
@@ -379,7 +382,7 @@ class Planner {
     operand.batch_number = pool_.substitute(number, replacements);
   }
 
-  /// Turns the load of a constant with the layout of rows into a load of a one-dimensional buffer.
+  /// Turns the load of an operand with the layout of rows into a load of a one-dimensional buffer.
   void read_lines(const Operand& operand, const Axis& across) {
     auto& load = plan_.statement.ops[operand.load];
     const auto line = pool_.add(pool_.mul(operand.batch_number, across.extent), pool_.symbol(across.symbol));
@@ -399,8 +402,8 @@ class Planner {
     } else if (find_strides(row, plan_.rows) && !apart(row, plan_.columns.extent) && !meet(row)) {
       row.access = Access::direct;
       row.dtype = op(row.load).dtype;
-    } else if (is_constant(row)) {
-      use_constant(row);
+    } else if (takes_packed(row)) {
+      use_packed(row);
       row.stride = plan_.depth.extent;
       row.step = 1;
     } else if (row.load == none && plan_.columns.extent == 1) {
@@ -482,8 +485,8 @@ class Planner {
   bool reach_columns() {
     auto& column = plan_.column = sides_[1].operand;
     const bool even = find_strides(column, plan_.columns);
-    if (is_constant(column)) {
-      use_constant(column);
+    if (takes_packed(column, config_.winograd)) {
+      use_packed(column);
     } else if (even && column.stride == 1 && !apart(column, plan_.rows.extent)) {
       column.access = Access::direct;
       column.dtype = op(column.load).dtype;
@@ -546,7 +549,7 @@ class Planner {
     constexpr int64_t least_rows = 8;  // fewer rows are bound by memory anyway
     constexpr int64_t least_places = 4;
     if (!target_.amx || plan_.winograd || config_.rows != 0 || plan_.accumulator != f32 ||
-        plan_.column.access != Access::constant || plan_.column.dtype != bf16 ||
+        plan_.column.access != Access::packed || plan_.column.dtype != bf16 ||
         plan_.rows.extent < least_rows || plan_.depth.extent == 0)
       return false;
     if (!plan_.window) {

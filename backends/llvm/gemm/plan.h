@@ -63,10 +63,10 @@ struct Winograd {
 
 /// How the micro-kernel reaches an operand.
 enum class Access {
-  direct,    ///< in place, by constant strides along row or column and depth
-  constant,  ///< in the proposed layout, packed once when the program is loaded
-  block,     ///< packed by each task into its workspace
-  window     ///< rows: the positions that a task's window lines read, copied once into its workspace
+  direct,  ///< in place, by constant strides along row or column and depth
+  packed,  ///< in the proposed layout: constants, packed at load, and other weights of Winograd blocks
+  block,   ///< packed by each task into its workspace
+  window   ///< rows: the positions that a task's window lines read, copied once into its workspace
 };
 
 struct Operand {
@@ -78,8 +78,9 @@ struct Operand {
   index::Expr address;        ///< direct: element number by the flat coordinates
   int64_t stride = 0;         ///< from row to row (columns: 1), in elements
   int64_t step = 0;           ///< from k to k + 1, in elements
-  Axis batch;                 ///< constant: the batch variables that the operand depends on
-  index::Expr batch_number;   ///< constant: the coordinate of `batch`, from the flat batch coordinate
+  Axis batch;                 ///< packed: the batch variables that the operand depends on
+  bool each_run = false;      ///< packed: before each launch, because it is not constant
+  index::Expr batch_number;   ///< packed: the coordinate of `batch`, from the flat batch coordinate
   bool depth_inside = false;  ///< block: rows are packed with k varying fastest
   /// block: columns are contiguous along k, or computed from operands that are
   bool transposed = false;

@@ -163,6 +163,8 @@ class Sizes {
                                               ceil_div(vectors, plan_.block_vectors));
     // Cycles per vector of a transform: a load, a few additions and a store, for inputs and for outputs.
     constexpr double of_vector = 3, of_block = 20;
+    // Of 9 weights whose 16 sums are stored in each run.
+    constexpr double of_weight = 20;
     const double changes = depth / plan_.lanes + static_cast<double>(vectors);
     // Each of the 16 products has its own weights, instead of 9 taps: more weights are read.
     constexpr double bytes_a_cycle = 8;
@@ -172,6 +174,9 @@ class Sizes {
     plan_.cycles = static_cast<double>(winograd_products) *
                        (segments * (step * depth + of_block * blocks) + all_blocks * changes * of_vector) +
                    static_cast<double>(plan_.column.batch.extent) * more_weights / bytes_a_cycle;
+    if (plan_.column.each_run)
+      plan_.cycles +=
+          of_weight * static_cast<double>(plan_.column.batch.extent * plan_.columns.extent) * depth;
     // Weights that come from memory are prefetched one page ahead.
     if (weights * winograd_products > target_.l2_bytes / 2)
       plan_.ahead = std::max<int64_t>(1, page_bytes / (plan_.block_columns() * bytes));
@@ -274,7 +279,7 @@ class Sizes {
 
   /// Whether packed columns exceed the second-level cache.
   bool packs_columns_afar() const {
-    if (plan_.column.access != Access::constant || plan_.dots > 0 || shared_) return false;
+    if (plan_.column.access != Access::packed || plan_.dots > 0 || shared_) return false;
     const int64_t bytes = bits_of(plan_.column.dtype) / 8;
     return plan_.depth.extent * plan_.columns.extent * bytes > target_.l2_bytes / 2;
   }

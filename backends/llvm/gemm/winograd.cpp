@@ -18,7 +18,7 @@ std::optional<Winograd> find_winograd(GemmPlan& plan) {
   if (window.line_taps != winograd_taps || window.place_taps != winograd_taps || window.line_step != 1 ||
       window.place_step != 1 || window.channels < 2)
     return std::nullopt;
-  if (weights.access != Access::constant || weights.dtype != plan.accumulator) return std::nullopt;
+  if (weights.access != Access::packed || weights.dtype != plan.accumulator) return std::nullopt;
   Winograd winograd;
   winograd.lines = ceil_div(window.lines, winograd_results);
   winograd.places = ceil_div(window.places, winograd_results);

@@ -20,8 +20,8 @@ inline constexpr int winograd_taps = 3, winograd_results = 2,
 inline constexpr int winograd_products = winograd_points * winograd_points;
 
 /// Returns the Winograd blocks of the plan's windows and rounds the window up to whole blocks. Returns
-/// nullopt unless the windows are 3 x 3 adjacent positions of all channels with step 1, and the weights are a
-/// constant of the sums' type.
+/// nullopt unless the windows are 3 x 3 adjacent positions of all channels with step 1, and the weights are
+/// packed and of the sums' type.
 std::optional<Winograd> find_winograd(GemmPlan& plan);
 
 /// The factors of the weight transform, indexed by product, then by tap, both two-dimensional.

@@ -29,9 +29,9 @@ class GemmEmitter {
   void prepare() {
     make_blocks();
     if (!finish_.in_registers()) make_tile();
-    column_step_ = plan_.column.access == Access::block      ? column_row_
-                   : plan_.column.access == Access::constant ? plan_.block_columns()
-                                                             : plan_.column.step;
+    column_step_ = plan_.column.access == Access::block    ? column_row_
+                   : plan_.column.access == Access::packed ? plan_.block_columns()
+                                                           : plan_.column.step;
     micro_kernels_.emplace(context_, plan_, finish_, row_row_, column_step_, tile_stride_);
   }
 
@@ -415,7 +415,7 @@ class GemmEmitter {
       case Access::direct: return direct_pointer(operand, batch_, zero, column);
       case Access::window: break;  // rows only
       case Access::block: return panel_at(column);
-      case Access::constant: break;
+      case Access::packed: break;
     }
     const int64_t width = plan_.block_columns(), panels = (plan_.columns.extent + width - 1) / width;
     auto* panel = builder_.CreateAdd(times(batch_number(operand, zero, column), panels),
@@ -446,7 +446,7 @@ class GemmEmitter {
         return at(row_type(), row_block_,
                   times(builder_.CreateSub(row, row_from_), operand.depth_inside ? row_row_ : 1));
       case Access::window: return window_pointer(row, column);
-      case Access::constant: break;
+      case Access::packed: break;
     }
     auto* number = builder_.CreateAdd(times(batch_number(operand, row, zero), plan_.rows.extent), row);
     return at(context_.storage_type(operand.dtype), context_.base(buffer_of(operand)),

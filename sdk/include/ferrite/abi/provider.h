@@ -46,11 +46,12 @@ typedef struct fe_open_target_out {
 } fe_open_target_out;
 #define FE_MOST_ROW_PADDING_PERCENT 10000u
 
-// The layout that a candidate requests for a constant operand: the stored dims, and each logical coordinate
-// as an expression (in the encoding of the flat container) of the packed coordinates p0, p1, ... . Stored
-// elements whose logical coordinate is out of range are 0. With terms, stored elements are sums: packed[p] =
-// sum over t < term_count of factors[p[factor_dim]][t] * constant[logical(p, t)]; the logical coordinates
-// must then not depend on p[factor_dim].
+// The layout that a candidate requests for an operand, a constant or a buffer that the kernel only reads: the
+// stored dims, and each logical coordinate as an expression (in the encoding of the flat container) of the
+// packed coordinates p0, p1, ... . Stored elements whose logical coordinate is out of range are 0. With
+// terms, stored elements are sums: packed[p] = sum over t < term_count of factors[p[factor_dim]][t] *
+// operand[logical(p, t)]; the logical coordinates must then not depend on p[factor_dim]. The host packs a
+// constant once, and other operands before each launch of the kernel: the candidate's cost includes that.
 typedef struct fe_operand_layout {
   uint64_t size;
   uint32_t buffer;             // number of the kernel's buffer
@@ -61,7 +62,7 @@ typedef struct fe_operand_layout {
   // [logical_rank], positions in exprs; symbol k is packed coordinate k, the symbol after them is t.
   const uint32_t* unpack;
   uint32_t logical_rank;  // rank of the buffer
-  uint32_t term_count;    // at most FE_MOST_TERMS, for a constant of floats; 0: no sums
+  uint32_t term_count;    // at most FE_MOST_TERMS, for an operand of floats; 0: no sums
   // The packed dim whose coordinate selects the factors; its size is at most FE_MOST_TERMS.
   uint32_t factor_dim;
   uint32_t reserved;
