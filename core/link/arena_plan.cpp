@@ -25,6 +25,11 @@ void ArenaNeeds::keep(loop::BufferId buffer, int64_t bytes, size_t group) {
   lifetimes[found->second].last = group;
 }
 
+void ArenaNeeds::keep_packed(loop::BufferId number, int64_t bytes, size_t group) {
+  keep(number, bytes, group);
+  packed.insert(number);
+}
+
 void ArenaNeeds::drop(loop::BufferId buffer) {
   const auto found = number_.find(buffer);
   if (found == number_.end()) return;
@@ -44,7 +49,7 @@ int64_t ArenaNeeds::bytes_at(size_t group) const {
 }
 
 ArenaPlan::ArenaPlan(const ArenaNeeds& needs, int64_t alignment, int64_t most)
-    : buffers_(needs.buffers), workers_(needs.workers), alignment_(alignment) {
+    : buffers_(needs.buffers), packed_(needs.packed), workers_(needs.workers), alignment_(alignment) {
   for (const auto& want : needs.workspaces) groups_.push_back(want.first);
   std::vector<runtime::Lifetime> one;
   if (!needs.workspaces.empty()) {
@@ -100,7 +105,9 @@ std::string ArenaPlan::text() const {
   for (size_t k = 0; k < lifetimes_.size(); ++k) {
     const auto& life = lifetimes_[k];
     if (k < buffers_.size())
-      text += fmt::format("  @{} offset {} bytes {}", buffers_[k], memory_.offsets[k], life.bytes);
+      text += fmt::format("  {} offset {} bytes {}",
+                          packed_.contains(buffers_[k]) ? "packed" : fmt::format("@{}", buffers_[k]),
+                          memory_.offsets[k], life.bytes);
     else
       text += fmt::format("  workspace offset {} bytes {} workers {}", memory_.offsets[k],
                           life.bytes / workers_, workers_);
@@ -115,7 +122,8 @@ void ArenaPlan::describe(observe::Observation& seen) const {
   for (size_t k = 0; k < lifetimes_.size(); ++k) {
     const auto& life = lifetimes_[k];
     if (k < buffers_.size()) {
-      seen.memory.push_back({buffers_[k], memory_.offsets[k], life.bytes, life.first, life.last});
+      seen.memory.push_back({buffers_[k], memory_.offsets[k], life.bytes, life.first, life.last, 0,
+                             packed_.contains(buffers_[k])});
       continue;
     }
     seen.memory.push_back({loop::none, memory_.offsets[k], life.bytes, life.first, life.last, workers_});

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ using namespace ferrite::core::runtime;
 struct ArenaNeeds {
   /// Extends the buffer's lifetime to include the group.
   void keep(loop::BufferId buffer, int64_t bytes, size_t group);
+  /// Adds an operand that is packed just before the group's kernel, under a number of its own.
+  void keep_packed(loop::BufferId number, int64_t bytes, size_t group);
   /// Removes a buffer that lives elsewhere.
   void drop(loop::BufferId buffer);
   /// The bytes of the buffers that live while the group runs.
@@ -30,6 +33,7 @@ struct ArenaNeeds {
   std::vector<loop::BufferId> buffers;
   std::vector<runtime::Lifetime> lifetimes;   ///< of the buffers
   std::vector<runtime::Lifetime> workspaces;  ///< one for all workers of a kernel, alive while it runs
+  std::set<loop::BufferId> packed;            ///< of the buffers
   int64_t workers = 1;
 
  private:
@@ -69,6 +73,7 @@ class ArenaPlan {
   void index();
 
   std::vector<loop::BufferId> buffers_;
+  std::set<loop::BufferId> packed_;
   std::vector<runtime::Lifetime> lifetimes_;  ///< of the buffers, then of the workspaces
   std::vector<size_t> groups_;                ///< with a workspace
   int64_t workers_ = 1, alignment_ = 1;

@@ -111,6 +111,9 @@ class Builder::State {
   /// Numbers the operands that are packed before each launch, after the program's buffers.
   void find_packed();
   int64_t packed_bytes(const Pack& pack) const;
+  /// The bytes beyond the memory limit that a group may have for operands that are packed before its launch:
+  /// twice those of the operands. Execution op by op packs the weights of convolutions, too.
+  int64_t packed_allowance(size_t g) const;
   /// The buffers in a device's arena during a run. All devices that can access the host's memory share the
   /// arena of the last one. A buffer in it that other devices need too stays alive while any of them needs
   /// it.

@@ -16,7 +16,12 @@ void Builder::State::plan() {
   for (uint32_t d = 0; d < devices_.size(); ++d) {
     auto needs = arena_needs(d);
     if (d == default_device()) use_donated(needs);
-    const int64_t most = options_.memory.bytes(needs.buffers.size());
+    int64_t most = options_.memory.bytes(needs.buffers.size());
+    if (options_.memory.op_by_op) {
+      int64_t more = 0;
+      for (size_t g = 0; g < groups_.size(); ++g) more = std::max(more, packed_allowance(g));
+      most += more;
+    }
     auto& arena = arenas_.emplace_back(needs, static_cast<int64_t>(devices_[d]->alignment), most);
     if (arena.bytes() > most) refuse_workspaces(needs, arena);
     if (options_.red_zones) {
@@ -67,6 +72,19 @@ void Builder::State::find_packed() {
   }
 }
 
+int64_t Builder::State::packed_allowance(size_t g) const {
+  constexpr int64_t copies = 2;
+  int64_t allowed = 0;
+  if (groups_[g].call) return allowed;
+  for (const auto& pack : instances_.packs(groups_[g].instance)) {
+    if (pack.constant) continue;
+    const auto& buffers = instances_[pack.instance].group.kernel.buffers;
+    const auto& operand = *std::ranges::find(buffers, FE_BUFFER_INPUT, &loop::Buffer::kind);
+    allowed += std::min(packed_bytes(pack), copies * operand.elements() * bits_of(operand.dtype) / 8);
+  }
+  return allowed;
+}
+
 int64_t Builder::State::packed_bytes(const Pack& pack) const {
   const auto& buffers = instances_[pack.instance].group.kernel.buffers;
   return std::ranges::find(buffers, FE_BUFFER_OUTPUT, &loop::Buffer::kind)->bytes();
@@ -107,7 +125,7 @@ ArenaNeeds Builder::State::arena_needs(uint32_t d) const {
     if (here.count(b) && lives_here(b)) needs.keep(b, program_.buffers[b].bytes(), groups_.size());
   for (const auto& [where, packed] : packed_in_runs_)
     if (executable_->memory_of(device_of(where.first)) == executable_->memory_of(d))
-      needs.keep(packed.buffer, packed.bytes, where.first);
+      needs.keep_packed(packed.buffer, packed.bytes, where.first);
   return needs;
 }
 
@@ -204,7 +222,9 @@ void Builder::State::refuse_workspaces(const ArenaNeeds& needs, const ArenaPlan&
   for (const auto& [where, operand] : packed_in_runs_) packed[where.first] += operand.bytes;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const int64_t more = workspaces[g] + packed[g];
-    if (more == 0 || groups_[g].call || options_.memory.allows(more, needs.bytes_at(g) - packed[g])) continue;
+    if (more == 0 || groups_[g].call ||
+        options_.memory.allows(more - packed_allowance(g), needs.bytes_at(g) - packed[g]))
+      continue;
     const auto& instance = instances_[groups_[g].instance];
     const bool is_new =
         instance.compiler->is_library()

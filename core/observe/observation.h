@@ -60,12 +60,14 @@ struct Statement {
   uint32_t device = 0;  ///< index of the program's device on which it would run
 };
 
-/// A buffer of the memory plan, or a workspace. It lives from launch group `first` to `last`, both inclusive.
+/// A buffer of the memory plan, a packed operand, or a workspace. It lives from launch group `first` to
+/// `last`, both inclusive.
 struct PlannedBuffer {
   uint32_t buffer = 0;
   int64_t offset = 0, bytes = 0;
   size_t first = 0, last = 0;
   int64_t workers = 0;  ///< for a workspace: the number of workers that share it; 0: it is a buffer
+  bool packed = false;  ///< an operand of one launch, packed just before it
 };
 
 /// Filled by one compilation and then by runs. Adding spans is any-thread.

@@ -22,6 +22,7 @@ BUFFER = re.compile(r"^buffer @(\d+) : (\w+)\[([^\]]*)\] (\w+)")
 VIEWS = re.compile(r"\((?:reshape|transpose|expand|slice|split) %\d+\) \{$")
 PLANNED = re.compile(r"^  @\d+ offset (\d+) bytes (\d+) groups (\d+) to (\d+)$")
 WORKSPACE = re.compile(r"^  workspace offset (\d+) bytes (\d+) workers (\d+) groups (\d+) to (\d+)$")
+PACKED = re.compile(r"^  packed offset (\d+) bytes (\d+) groups (\d+) to (\d+)$")
 ACCESS = re.compile(r"@(\d+)(?:\.\d+)?\[")
 
 
@@ -71,15 +72,18 @@ def check(ferrite, model):
     planned, eager = int(plan[0].split()[1]), op_by_op(stage(ferrite, model, "lower"))
     buffers = [tuple(map(int, found.groups())) for line in plan if (found := PLANNED.match(line))]
     workspaces = [tuple(map(int, found.groups())) for line in plan if (found := WORKSPACE.match(line))]
-    assert len(buffers) + len(workspaces) == len(plan) - 2, plan
-    slack = 64 * len(buffers) + 1024
+    packed = [tuple(map(int, found.groups())) for line in plan if (found := PACKED.match(line))]
+    assert len(buffers) + len(workspaces) + len(packed) == len(plan) - 2, plan
+    # An operand that is packed before a launch may be in the plan beyond the limit.
+    slack = 64 * (len(buffers) + len(packed)) + 1024 + max((size for _, size, *_ in packed), default=0)
     wrong = []
     if workspaces:
         ends = [offset + size for offset, size, _, _ in buffers]
         ends += [offset + size * workers for offset, size, workers, _, _ in workspaces]
+        ends += [offset + size for offset, size, *_ in packed]
         if max(ends) > planned:
             wrong.append(f"something ends at {max(ends)}, behind the plan of {planned} bytes")
-        groups = range(max(last for *_, last in buffers + workspaces) + 1)
+        groups = range(max(last for *_, last in buffers + workspaces + packed) + 1)
         live = max(sum(size for _, size, first, last in buffers if first <= group <= last) for group in groups)
         if live > eager + slack:
             wrong.append(f"{live} bytes live, {eager} op by op")

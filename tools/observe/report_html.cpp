@@ -180,6 +180,7 @@ std::string memory_map(const core::observe::Observation& seen) {
                     escape(fmt::format(
                         "{}: {} at offset {}, launches {} to {}",
                         buffer.workers > 0 ? fmt::format("workspace of {}", counted(buffer.workers, "worker"))
+                        : buffer.packed    ? std::string("packed operand")
                                            : fmt::format("@{}", buffer.buffer),
                         size_text(static_cast<uint64_t>(buffer.bytes)),
                         size_text(static_cast<uint64_t>(buffer.offset)), buffer.first, buffer.last)));

@@ -27,7 +27,8 @@ struct MemoryLimit {
 
   /// The limit for a memory plan of this many buffers: the op-by-op peak; 64 bytes for each buffer, which is
   /// its alignment, and 1 KiB; and 1 MiB for each worker of the host, about the size of a core's own cache,
-  /// because op-by-op execution packs operands too. INT64_MAX where there is no limit.
+  /// because op-by-op execution packs operands too. INT64_MAX where there is no limit. A plan may have twice
+  /// the bytes of an operand that is packed before a launch, in addition.
   int64_t bytes(size_t buffers) const;
   /// The bytes that a step of the scheduler may add between kernels where `live` bytes live already, whatever
   /// the gain. The same limit as bytes(), but for one worker, so that results do not depend on the number of
