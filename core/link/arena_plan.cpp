@@ -22,7 +22,9 @@ void ArenaNeeds::keep(loop::BufferId buffer, int64_t bytes, size_t group) {
     buffers.push_back(buffer);
     lifetimes.push_back({bytes, group, group});
   }
-  lifetimes[found->second].last = group;
+  auto& life = lifetimes[found->second];
+  life.first = std::min(life.first, group);
+  life.last = std::max(life.last, group);
 }
 
 void ArenaNeeds::keep_packed(loop::BufferId number, int64_t bytes, size_t group) {
@@ -35,6 +37,7 @@ void ArenaNeeds::drop(loop::BufferId buffer) {
   if (found == number_.end()) return;
   const size_t number = found->second;
   number_.erase(found);
+  packed.erase(buffer);
   buffers.erase(buffers.begin() + static_cast<std::ptrdiff_t>(number));
   lifetimes.erase(lifetimes.begin() + static_cast<std::ptrdiff_t>(number));
   for (auto& [other, position] : number_)

@@ -76,6 +76,7 @@ Result<void> decompose(graph::Graph& graph, const plugin::Registry& registry, st
     // A decomposition may build further composite ops, so repeat until a round changes nothing.
     bool changed = false;
     for (graph::NodeId id : graph.nodes()) {
+      if (!graph.find(id)) continue;  // an earlier decomposition has erased it
       const auto* op = registry.ops().find(graph.op(id));
       if (!op)
         return at(graph.describe(id),

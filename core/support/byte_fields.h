@@ -57,8 +57,9 @@ class Decoder {
  public:
   explicit Decoder(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
+  /// Not of bool, of which most bytes are no value.
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
+    requires((std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || std::is_enum_v<T>)
   T get() {
     T value{};
     if (const auto from = raw(sizeof value); !from.empty()) std::memcpy(&value, from.data(), sizeof value);

@@ -5,7 +5,6 @@
 #include <xxhash.h>
 
 #include <fstream>
-#include <sstream>
 
 namespace ferrite::core {
 
@@ -16,9 +15,12 @@ std::string hash128(std::string_view bytes) {
 
 std::string file_hash128(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream contents;
-  contents << file.rdbuf();
-  return file ? hash128(contents.view()) : std::string();
+  std::string contents;
+  char block[1 << 16];
+  while (file.read(block, sizeof block) || file.gcount() > 0)
+    contents.append(block, static_cast<size_t>(file.gcount()));
+  // A failed read, as that of a folder, is told from the end of the file.
+  return file.eof() && !file.bad() ? hash128(contents) : std::string();
 }
 
 std::string hash128(std::initializer_list<std::string_view> parts) {

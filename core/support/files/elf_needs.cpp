@@ -63,7 +63,8 @@ ElfNeeds ElfNeeds::parse(std::span<const std::byte> bytes) {
     return std::string(start, strnlen(start, bytes.size() - *names - offset));
   };
   ElfNeeds result;
-  for (const auto offset : needed) result.libraries.push_back(text(offset));
+  for (const auto offset : needed)
+    if (auto name = text(offset); !name.empty()) result.libraries.push_back(std::move(name));
   if (!run_path) run_path = old_path;
   if (run_path) result.folders = text(*run_path);
   return result;
@@ -77,7 +78,7 @@ std::vector<std::string> ElfNeeds::files_below_origin(const std::string& folder)
       auto path = rest.substr(0, colon);
       rest.remove_prefix(colon == rest.npos ? rest.size() : colon + 1);
       for (const std::string_view origin : {"$ORIGIN", "${ORIGIN}"}) {
-        if (!path.starts_with(origin)) continue;
+        if (path != origin && !path.starts_with(std::string(origin) + '/')) continue;
         auto file = std::filesystem::path(folder + std::string(path.substr(origin.size()))) / library;
         std::error_code missing;
         if (std::filesystem::is_regular_file(file, missing)) {
