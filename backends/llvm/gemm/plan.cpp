@@ -499,6 +499,7 @@ class Planner {
       // Packing does not pay for a single row; a plain reduction reads each element once.
       if (plan_.rows.extent == 1) return false;
       column.access = Access::block;
+      plan_.packs_far = shared_ == 0 && even && is_far(column);
       column.transposed = even ? column.step == 1 : moves_along_depth(column, plan_.columns, shuffled);
       column.dtype = plan_.accumulator;
     }

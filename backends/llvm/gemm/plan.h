@@ -101,6 +101,9 @@ struct GemmPlan {
   bool prefetches_panels = false;
   /// columns are read in place, and successive depth steps are about a page or more apart
   bool far_columns = false;
+  /// Columns are packed from such depth steps: a few steps of all panels of a task at a time, so that each
+  /// page is visited once.
+  bool packs_far = false;
   /// Far columns are read in memory order, a few depth steps in parallel, instead of panel by panel.
   bool in_runs = false;
   /// For in_runs: a micro-kernel processes a whole run, with the row operand's elements in registers.
@@ -145,6 +148,15 @@ struct GemmPlan {
   bool deep() const { return depth_tile < depth.extent; }
   int64_t rows_at_once() const { return near_rows > 0 ? std::min(near_rows, tile_rows) : tile_rows; }
   int64_t tasks() const { return batch.extent * row_tiles * column_tiles; }
+  /// The number of batch entries that the statement computes at each point of its first `shared` loops.
+  int64_t own_batches(uint32_t shared) const {
+    int64_t batches = 1;
+    for (const auto& var : batch.vars) {
+      const auto place = std::ranges::find(statement.vars, var.symbol, &loop::Var::symbol);
+      if (place - statement.vars.begin() >= static_cast<std::ptrdiff_t>(shared)) batches *= var.extent;
+    }
+    return batches;
+  }
 };
 
 /// Returns the plan, or nullopt if this emitter does not handle the kernel as a contraction, or if the

@@ -313,8 +313,10 @@ class Sizes {
     if (plan_.window || plan_.amx || plan_.dots > 0 || plan_.rows.extent <= 2 * plan_.block_rows) return;
     const int64_t bytes = bits_of(plan_.accumulator) / 8, depth = plan_.depth.extent;
     const int64_t most = std::clamp<int64_t>(target_.l1_bytes / (plan_.block_columns() * bytes), 256, 512);
-    // Not worth it if one pass is only slightly too deep, or all rows stay in the cache anyway.
-    if (depth <= most + most / 2 || plan_.rows.extent * depth * bytes <= row_budget()) return;
+    // Not worth it if one pass is only slightly too deep, or all rows stay in the cache anyway. A pass over
+    // columns that are packed from pages far apart is short, so that it packs many of them.
+    if (depth <= most + most / 2 || (plan_.rows.extent * depth * bytes <= row_budget() && !plan_.packs_far))
+      return;
     constexpr int64_t even = 16;  // whole vectors, and whole unrolled iterations
     plan_.depth_tile = ceil_div(ceil_div(depth, ceil_div(depth, most)), even) * even;
   }

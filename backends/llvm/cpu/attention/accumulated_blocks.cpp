@@ -193,7 +193,7 @@ class Planner {
     for (size_t s = 0; s < kernel_.statements.size(); ++s) {
       if (kernel_.statements[s].kind != FE_STATEMENT_CONTRACT) continue;
       auto contract = plan_gemm_inside(target_, kernel_, s);
-      if (!contract || own_batches(*contract, kernel_.shared) != 1) return false;
+      if (!contract || contract->own_batches(kernel_.shared) != 1) return false;
       const bool multiplies =
           contract->row.load != loop::none && is_matrix(contract->statement.ops[contract->row.load].buffer);
       if (plan_.roles[s] == Role::accumulates) {

@@ -227,7 +227,7 @@ std::optional<StreamingSoftmax> plan_streaming_softmax(const Target& target, loo
   if (scores && product && unit_of() > most_rows)
     product = plan_gemm_inside(target, kernel, 3, {scores->block_rows, scores->block_vectors, 0});
   if (!scores || !product || scores->columns.vars.size() != 1 || product->depth.vars.size() != 1 ||
-      own_batches(*scores, kernel.shared) != 1 || own_batches(*product, kernel.shared) != 1)
+      scores->own_batches(kernel.shared) != 1 || product->own_batches(kernel.shared) != 1)
     return std::nullopt;
   const int64_t unit = unit_of();
   plan.scores = std::move(*scores);

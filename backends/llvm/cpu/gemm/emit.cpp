@@ -266,20 +266,12 @@ class GemmEmitter {
       auto* is_last = builder_.CreateICmpSGE(from, context_.i64(plan_.depth.extent - plan_.depth_tile));
       add_pass(from, [&](llvm::Value* row, llvm::Value* row_end, llvm::Value* column) {
         auto* sums = sums_at(row, column);
-        context_.when(is_first, "first", [&] { clear_block(sums); });
+        context_.when(is_first, "first", [&] { clear_block(context_, plan_, sums, tile_stride_); });
         context_.when(is_last, "ahead", [&] { finish_.prefetch({batch_, row, column}, row_end); });
         add_products(row, column, sums);
         context_.when(is_last, "last", [&] { finish_block(row, row_end, column, sums); });
       });
     });
-  }
-  void clear_block(llvm::Value* sums) {
-    auto* vector = llvm::FixedVectorType::get(accumulator(), static_cast<unsigned>(plan_.lanes));
-    const llvm::Align alignment(static_cast<uint64_t>(plan_.lanes * accumulator_bytes()));
-    for (int64_t r = 0; r < plan_.block_rows; ++r)
-      for (int64_t c = 0; c < plan_.block_columns(); c += plan_.lanes)
-        builder_.CreateAlignedStore(llvm::Constant::getNullValue(vector),
-                                    at(accumulator(), sums, context_.i64(r * tile_stride_ + c)), alignment);
   }
   void begin_sums() {
     tile_row_from_ = row_from_;
@@ -322,14 +314,32 @@ class GemmEmitter {
     });
   }
 
-  /// Packs panel by panel; within a panel, depth steps follow each other.
+  /// Packs panel by panel; within a panel, depth steps follow each other. From pages that lie far apart, a
+  /// few steps of all panels are packed at a time.
   void pack_columns() {
+    constexpr int64_t steps = 8;
+    if (!plan_.packs_far) return pack_columns(context_.i64(0), depth_count_);
+    context_.loop(context_.i64(0), depth_count_, steps, "pack.steps", [&](llvm::Value* from) {
+      auto* next = builder_.CreateAdd(from, context_.i64(steps));
+      context_.loop(next, builder_.CreateAdd(next, context_.i64(steps)), 1, "ahead",
+                    [&](llvm::Value* step) { prefetch_step(step); });
+      pack_columns(from, smaller(context_.i64(steps), builder_.CreateSub(depth_count_, from)));
+    });
+  }
+  /// Prefetches the task's columns of a depth step: hardware prefetchers do not look beyond a page.
+  void prefetch_step(llvm::Value* step) {
+    auto* width = times(builder_.CreateSub(column_to_, column_from_), bits_of(load_dtype(plan_.column)) / 8);
+    auto* from = std::exchange(depth_from_, builder_.CreateAdd(depth_from_, step));
+    prefetch_lines(context_, direct_pointer(plan_.column, batch_, context_.i64(0), column_from_), width);
+    depth_from_ = from;
+  }
+  void pack_columns(llvm::Value* step, llvm::Value* count) {
     context_.loop(column_from_, column_to_, plan_.block_columns(), "pack", [&](llvm::Value* column) {
       PackedBlock block;
-      block.data = panel_at(column);
+      block.data = at(accumulator(), panel_at(column), times(step, column_row_));
       block.row = column_row_;
-      block.outer_from = depth_from_;
-      block.outer_count = depth_count_;
+      block.outer_from = builder_.CreateAdd(depth_from_, step);
+      block.outer_count = count;
       block.inner_from = column;
       block.inner_count = context_.i64(plan_.block_columns());
       if (plan_.columns.extent % plan_.block_columns() != 0)
@@ -540,19 +550,9 @@ class GemmEmitter {
   llvm::Value* tile_row_from_ = nullptr;  // first row of the whole tile; passes narrow row_from_
 };
 
-int64_t own_batches(const GemmPlan& plan, uint32_t shared) {
-  int64_t batches = 1;
-  for (const auto& var : plan.batch.vars) {
-    const auto& vars = plan.statement.vars;
-    const auto place = std::ranges::find(vars, var.symbol, &loop::Var::symbol) - vars.begin();
-    if (place >= static_cast<std::ptrdiff_t>(shared)) batches *= var.extent;
-  }
-  return batches;
-}
-
 InnerGemm::InnerGemm(KernelContext& context, const GemmPlan& plan)
     : emitter_(std::make_unique<GemmEmitter>(context, plan)),
-      batches_(own_batches(plan, context.kernel.shared)) {
+      batches_(plan.own_batches(context.kernel.shared)) {
   emitter_->prepare();
 }
 InnerGemm::~InnerGemm() = default;

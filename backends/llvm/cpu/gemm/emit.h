@@ -11,9 +11,6 @@ namespace ferrite::emitter {
 
 class GemmEmitter;
 
-/// The number of batch entries that the statement computes at each point of the shared loops.
-int64_t own_batches(const GemmPlan& plan, uint32_t shared);
-
 class InnerGemm {
  public:
   /// Reserves workspace and emits the micro-kernels. Construct it at an insert point that dominates every

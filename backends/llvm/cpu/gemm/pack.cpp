@@ -104,6 +104,25 @@ void store_zeros(KernelContext& context, llvm::Type* element, int lanes, llvm::V
   });
 }
 
+void prefetch_lines(KernelContext& context, llvm::Value* first, llvm::Value* bytes) {
+  auto& builder = context.builder;
+  context.loop(context.i64(0), bytes, cache_line, "line", [&](llvm::Value* byte) {
+    KernelContext::prefetch(builder, builder.CreateGEP(builder.getInt8Ty(), first, byte), false,
+                            KernelContext::Level::first);
+  });
+}
+
+void clear_block(KernelContext& context, const GemmPlan& plan, llvm::Value* sums, int64_t stride) {
+  auto* type = context.value_type(plan.accumulator);
+  auto* vector = llvm::FixedVectorType::get(type, static_cast<unsigned>(plan.lanes));
+  const llvm::Align alignment(static_cast<uint64_t>(plan.lanes * bits_of(plan.accumulator) / 8));
+  for (int64_t r = 0; r < plan.block_rows; ++r)
+    for (int64_t c = 0; c < plan.block_columns(); c += plan.lanes)
+      context.builder.CreateAlignedStore(
+          llvm::Constant::getNullValue(vector),
+          context.builder.CreateInBoundsGEP(type, sums, context.i64(r * stride + c)), alignment);
+}
+
 /// Calls `chunk` at each vector of the block's inner elements, in ascending order, with its position in a
 /// packed row. A vector may write past the end of its segment; the next one overwrites those elements, so the
 /// order matters.

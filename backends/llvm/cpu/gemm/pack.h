@@ -30,6 +30,12 @@ void decode(KernelContext& context, Point& point, std::span<const loop::Var> var
 void store_zeros(KernelContext& context, llvm::Type* element, int lanes, llvm::Value* data,
                  llvm::Value* count);
 
+/// Prefetches the lines of `bytes` bytes from `first` on into the first-level cache.
+void prefetch_lines(KernelContext& context, llvm::Value* first, llvm::Value* bytes);
+
+/// Zeroes the sums of a register block, which are in whole vectors, with rows `stride` elements apart.
+void clear_block(KernelContext& context, const GemmPlan& plan, llvm::Value* sums, int64_t stride);
+
 /// Packs blocks of an operand with any index map: convolution windows with padding, gathered or computed
 /// operands, transposed ones. Vectors run along the inner axis.
 class BlockPacker {
