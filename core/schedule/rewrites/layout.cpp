@@ -75,7 +75,9 @@ class LayoutChooser {
     for (BufferId b = 0; b < program_.buffers.size(); ++b)
       free_[b] = free_[b] && program_.buffers[b].dims.size() >= 3 && !by_storage_[b].empty();
     // A statement that only copies elements into a buffer of fixed layout should write in that order. Its
-    // source therefore gets no order of its own, so that the copy can become part of the source's writer.
+    // source therefore gets no order of its own, so that the copy can become part of the source's writer. A
+    // copy that transposes would make the writer store across its vectors: then the source has the order of
+    // the copy, where others want it.
     // Readers come later in the program, so walking backwards decides each buffer before the buffers that its
     // writer reads.
     follows_readers_.resize(program_.buffers.size());
@@ -97,10 +99,18 @@ class LayoutChooser {
       const BufferId target = program_.storage(reader.stores[0].buffer);
       const auto& written = program_.buffers[target];
       if (free_[target] || written.dims.size() < 3 ||
-          written.elements() != program_.buffers[storage].elements())
+          written.elements() != program_.buffers[storage].elements() ||
+          transposes(*accesses_[a].index, reader.stores[0].index))
         return false;
     }
     return read;
+  }
+  /// Whether a copy makes another dim innermost than that of its source.
+  bool transposes(const std::vector<index::Expr>& read, const std::vector<index::Expr>& stored) const {
+    if (read.empty() || stored.empty()) return false;
+    const auto innermost = symbols_of(stored.back());
+    return innermost.size() == 1 && symbols_of(read.back()) != innermost &&
+           std::ranges::any_of(read, [&](index::Expr dim) { return symbols_of(dim) == innermost; });
   }
 
   bool is_sum(index::Expr expr) const { return program_.pool.affine(expr).rest.empty(); }
