@@ -53,7 +53,7 @@ TEST(ByteFields, AreReadAsTheyWereWritten) {
 TEST(ByteFields, CutShortAnywhereAreRefused) {
   const Bytes whole = message();
   for (size_t size = 0; size < whole.size(); ++size) {
-    Decoder decoder(std::span(whole).first(size));
+    Decoder decoder(std::span<const std::byte>(whole).first(size));
     decoder.get<int64_t>();
     decoder.get<double>();
     decoder.get<Colour>();
