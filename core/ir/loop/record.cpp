@@ -203,7 +203,8 @@ Result<uint32_t> Recorder::begin(const fe_begin_args& args) {
       return misuse("variable {} has extent {}, or the domain is too large", k, given.extent);
     // An extent of 0 counts as 1, so that the product still limits the other extents.
     points *= std::max<int64_t>(given.extent, 1);
-    const auto symbol = program_.pool.new_symbol({0, given.extent - 1});
+    // That of no points stays a symbol, so that end() finds what depends on it.
+    const auto symbol = program_.pool.new_symbol({0, given.extent == 0 ? 1 : given.extent - 1});
     vars.push_back({symbol, given.extent, static_cast<VarKind>(given.kind)});
   }
   statement_.vars = std::move(vars);
