@@ -433,6 +433,7 @@ TEST(Contract, WinogradConvolutions) {
       {.channels = 19, .filters = 35, .height = 12, .width = 15, .flipped = true},
       {.channels = 16, .filters = 32, .height = 12, .width = 15, .then_map = true},
       {.channels = 8, .filters = 16, .height = 2, .width = 3},
+      {.batch = 2, .channels = 20, .filters = 19, .height = 9, .width = 11, .weights = FE_BUFFER_INPUT},
   };
   for (const auto& shape : shapes) {
     check_winograd(shape, 1 << 20);
@@ -479,20 +480,28 @@ TEST(Contract, UnsuitableConvolutionsHaveNoWinogradBlocks) {
   EXPECT_FALSE(other([](Conv& shape) { shape.groups = 32; }));
   EXPECT_FALSE(other([](Conv& shape) { shape.channels_last = false; }));
   EXPECT_FALSE(other([](Conv& shape) { shape.dtype = bf16; }));
-  EXPECT_FALSE(other([](Conv& shape) { shape.weights = FE_BUFFER_INPUT; }));
+  // Weights that are no constant are packed in each run.
+  EXPECT_TRUE(other([](Conv& shape) { shape.weights = FE_BUFFER_INPUT; }));
 }
 
 /// Many channels amortise the input and output transforms; few do not.
 TEST(Contract, WinogradPaysWithManyChannels) {
-  const auto time = [](int64_t channels) {
-    const Conv shape{
-        .channels = channels, .filters = channels, .height = 28, .width = 28, .channels_last = true};
+  const auto time = [](int64_t channels, uint32_t weights = FE_BUFFER_CONSTANT) {
+    const Conv shape{.channels = channels,
+                     .filters = channels,
+                     .height = 28,
+                     .width = 28,
+                     .channels_last = true,
+                     .weights = weights};
     const auto options = emitter::gemm_options(host_target("native"), conv(shape).kernel, true);
     return options.back().config.winograd ? options.back().time : 2;
   };
   EXPECT_LT(time(128), 0.7);
   EXPECT_LT(time(64), 0.8);
   EXPECT_GT(time(4), 1);
+  // Weights that are packed in each run have to serve many results.
+  EXPECT_GT(time(64, FE_BUFFER_INPUT), time(64));
+  EXPECT_LT(time(64, FE_BUFFER_INPUT), 1);
 }
 
 TEST(Contract, WhatIsNotOursIsDeclined) {
