@@ -184,7 +184,7 @@ TEST(Contract, RowsPagesApart) {
     return compile(host_target(), shape(n, k).kernel).workspace;
   };
   EXPECT_GE(workspace(1030, 512), workspace(1030, 520) + 32 * 512 * 8);
-  EXPECT_LE(workspace(260, 512), workspace(260, 520));
+  EXPECT_LT(workspace(260, 512), workspace(260, 520) + 32 * 512 * 8);
 }
 
 /// Too few rows to amortise packing: dot products along the depth if the columns are transposed, long runs if
