@@ -235,10 +235,7 @@ std::optional<BufferSlot> Builder::State::packed_slot(size_t g, size_t argument,
     if (pack.argument != argument) continue;
     BufferSlot slot;
     if (const auto own = packed_in_runs_.find({g, pack.argument}); own != packed_in_runs_.end()) {
-      const uint32_t memory = executable_->memory_of(device);
-      slot.device = memory == Executable::host ? default_device() : memory;
-      slot.offset = arenas_[slot.device].offsets().at(own->second.buffer);
-      slot.bytes = own->second.bytes;
+      slot = transfers.arena_slot(executable_->memory_of(device), own->second.buffer, own->second.bytes);
       link_pack(g, pack, slot, executable_->steps, transfers);
       return slot;
     }

@@ -45,7 +45,7 @@ void Transfers::copy_to_primary(loop::BufferId buffer, const BufferSlot& primary
   const uint32_t primary_memory = executable_.memory_of(primary);
   if (primary_memory != host && newest->first != host && !are_peers(primary_memory, newest->first)) {
     auto& host_copy =
-        state.copies.try_emplace(host, Copy{arena_slot(host, buffer, primary), false}).first->second;
+        state.copies.try_emplace(host, Copy{arena_slot(host, buffer, primary.bytes), false}).first->second;
     copy(buffer, from, host_copy.slot, steps);
     host_copy.valid = true;
     from = host_copy.slot;
@@ -54,10 +54,10 @@ void Transfers::copy_to_primary(loop::BufferId buffer, const BufferSlot& primary
   state.primary_valid = true;
 }
 
-BufferSlot Transfers::arena_slot(uint32_t memory, loop::BufferId buffer, const BufferSlot& primary) const {
+BufferSlot Transfers::arena_slot(uint32_t memory, loop::BufferId buffer, int64_t bytes) const {
   BufferSlot slot;
   slot.device = memory == Executable::host ? executable_.default_device() : memory;
-  slot.bytes = primary.bytes;
+  slot.bytes = bytes;
   slot.offset = arenas_[slot.device].offsets().at(buffer);
   return slot;
 }
@@ -88,7 +88,7 @@ BufferSlot Transfers::reach(uint32_t device, loop::BufferId buffer, const Buffer
       copy(buffer, primary, slot, executable_.init);
       state.copies.emplace(memory, Copy{slot, true});
     } else {
-      state.copies.emplace(memory, Copy{arena_slot(memory, buffer, primary), false});
+      state.copies.emplace(memory, Copy{arena_slot(memory, buffer, primary.bytes), false});
     }
   }
   auto& [slot, valid] = state.copies.at(memory);

@@ -31,6 +31,9 @@ class Transfers {
   /// Copies the newest contents back to the buffer's primary slot, unless they are there.
   void copy_to_primary(loop::BufferId buffer, const BufferSlot& primary, std::vector<Launch>& steps);
 
+  /// The slot of the buffer in a memory's arena.
+  BufferSlot arena_slot(uint32_t memory, loop::BufferId buffer, int64_t bytes) const;
+
   struct Transfer {
     loop::BufferId buffer;
     uint32_t from, to;  ///< memories: of a device, or Executable::host
@@ -50,8 +53,6 @@ class Transfers {
     std::map<uint32_t, Copy> copies;  ///< by memory
   };
   State& state_of(loop::BufferId buffer, const BufferSlot& primary);
-  /// The slot of the buffer in a memory's arena.
-  BufferSlot arena_slot(uint32_t memory, loop::BufferId buffer, const BufferSlot& primary) const;
   /// Whether the devices with these memories copy directly from one to the other.
   bool are_peers(uint32_t memory, uint32_t other) const;
   /// Adds a copy. One of the slots is in the host's memory, or both are in the memories of peers.
