@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "driver_numbers.h"
 #include "ferrite/error.hpp"
 #include "ferrite/gpu_runtime/driver_runtime.h"
 
 namespace ferrite::emitter {
 
 namespace {
-
-// Enumerators that have the same value in all drivers.
-constexpr Driver::Result success = 0, error_out_of_memory = 2;
-constexpr int memory_of_device = 1, access_to_read_and_write = 3, attribute_release_threshold = 4;
-constexpr unsigned host_of_all_devices = 1;
 
 // A pool keeps this fraction of the device's memory after it is freed: enough for arenas, while other
 // processes get the rest.

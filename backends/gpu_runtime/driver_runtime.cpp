@@ -6,18 +6,12 @@
 #include <memory>
 #include <utility>
 
+#include "driver_numbers.h"
 #include "ferrite/error.hpp"
 
 namespace ferrite::emitter {
 
 namespace {
-
-// Enumerators that have the same value in all drivers.
-constexpr Driver::Result success = 0, error_no_device = 100;
-constexpr int jit_error_log = 5, jit_error_log_bytes = 6;
-constexpr int attribute_shared = 1, attribute_local = 3, attribute_registers = 4,
-              attribute_dynamic_shared = 8;
-constexpr unsigned stream_beside_others = 1;
 
 constexpr uint64_t allocation_alignment = 256;
 

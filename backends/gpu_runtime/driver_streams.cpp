@@ -2,20 +2,11 @@
 // Streams of devices, their recordings, and the status of their work.
 #include <utility>
 
+#include "driver_numbers.h"
 #include "ferrite/error.hpp"
 #include "ferrite/gpu_runtime/driver_runtime.h"
 
 namespace ferrite::emitter {
-
-namespace {
-
-// Enumerators that have the same value in all drivers.
-constexpr Driver::Result success = 0, error_not_ready = 600;
-constexpr unsigned stream_beside_others = 1, event_without_time = 2;
-// Other threads may still allocate memory, which other modes would forbid.
-constexpr int record_this_thread = 1;
-
-}  // namespace
 
 /// The graph recorded on a stream between record_begin() and record_end(), with its launches, whose arguments
 /// may change.

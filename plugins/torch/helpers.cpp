@@ -45,6 +45,7 @@ Value cast_to(Context& c, Value x, DType dtype) {
 Value reshape_to(Context& c, Value x, Dims shape) {
   return x.dims() == shape ? x : c.make("reshape", {x}, attr("shape", std::move(shape)));
 }
+Value flat(Context& c, Value x) { return reshape_to(c, x, {product(x.dims())}); }
 Value expand_to(Context& c, Value x, Dims shape) {
   return x.dims() == shape ? x : c.make("expand", {x}, attr("shape", std::move(shape)));
 }

@@ -15,6 +15,9 @@ DType accumulated(DType dtype);
 // Values.
 Value cast_to(Context& c, Value x, DType dtype);
 Value reshape_to(Context& c, Value x, Dims shape);
+/// The elements [n] as they lie in memory: who writes programs refuses tensors that are not stored row by
+/// row.
+Value flat(Context& c, Value x);
 Value expand_to(Context& c, Value x, Dims shape);  ///< broadcasts
 Value transpose_by(Context& c, Value x, Dims perm);
 Value swap_dims(Context& c, Value x, size_t a, size_t b);

@@ -32,15 +32,21 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
     if (followed == most_links) return "its links lead nowhere";
     path = (fs::path(path).parent_path() / fs::read_symlink(path, failed)).string();
   }
-  const std::string part = fmt::format("{}.{}.{}", path, getpid(), replaced++);
-  std::string fault;
+  std::string part, fault;
   {
-    const FileDescriptor file(
-        open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH));
+    // Concurrent writers never share a temporary file: the name is unique per process and call, and a file
+    // that an earlier process of the same number left, or a link that somebody else put there, is not used.
+    const auto open_new = [&] {
+      part = fmt::format("{}.{}.{}", path, getpid(), replaced++);
+      return open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                  S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
+    };
+    int opened = open_new();
+    while (opened < 0 && errno == EEXIST) opened = open_new();
+    const FileDescriptor file(opened);
     bool whole = static_cast<bool>(file);
     uint64_t end = 0;
     for (const auto chunk : chunks) {
-      // The name is unique per process and call, so concurrent writers never share a temporary file.
       whole = whole && write_at(file.get(), chunk, end);
       end += chunk.size();
     }

@@ -49,13 +49,15 @@ class KeyDepth {
       ++next_;
       if (c == '#')
         next_ = std::min(text_.find('\n', next_), text_.size());
+      else if (c == '=')
+        in_value_ = true;
       else if (c == '[' || c == '{')
-        around_.push_back(points_);
+        enter(c == '[' && in_value_);
       else if (c == ']' || c == '}')
         leave();
       else if (c == ',' || c == '\n')
-        points_ = around_.empty() ? 0 : around_.back();
-      else if (c == '.' && ++points_ >= most)
+        start_next();
+      else if (c == '.' && !in_value_ && ++points_ >= most)  // the point of a number is no part of a key
         return true;
     }
     return false;
@@ -71,10 +73,28 @@ class KeyDepth {
   }
 
  private:
+  /// A bracket that is open at the current position.
+  struct Enclosing {
+    size_t points = 0;
+    bool is_array = false;  ///< values follow its commas; otherwise keys do
+  };
+
+  void enter(bool array) {
+    around_.push_back({points_, array});
+    in_value_ = array;
+  }
+
   void leave() {
     if (around_.empty()) return;
-    points_ = around_.back();
+    points_ = around_.back().points;
     around_.pop_back();
+    in_value_ = true;
+  }
+
+  void start_next() {
+    const Enclosing enclosing = around_.empty() ? Enclosing{} : around_.back();
+    points_ = enclosing.points;
+    in_value_ = enclosing.is_array;
   }
 
   void skip_string(char quote) {
@@ -99,7 +119,8 @@ class KeyDepth {
 
   std::string_view text_;
   size_t next_ = 0, points_ = 0;
-  std::vector<size_t> around_;
+  bool in_value_ = false;
+  std::vector<Enclosing> around_;
 };
 
 }  // namespace

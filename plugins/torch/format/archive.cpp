@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void damaged(const std::string& what) {
+[[noreturn]] void damaged_archive(const std::string& what) {
   fail("FE-I51", "the archive is damaged: ", what, "; save it again with torch.export.save");
 }
 [[noreturn]] void unsupported(const std::string& what) { throw Failure(FE_EUNSUPPORTED, "FE-I53", what); }
@@ -82,14 +82,14 @@ std::map<std::string, Range> files_of(Bytes bytes) {
     char name[1024];
     if (status != UNZ_OK ||
         unzGetCurrentFileInfo64(archive.get(), &info, name, sizeof name, nullptr, 0, nullptr, 0) != UNZ_OK)
-      damaged("its list of files cannot be read");
-    if (info.size_filename >= sizeof name) damaged("the name of a file is too long");
+      damaged_archive("its list of files cannot be read");
+    if (info.size_filename >= sizeof name) damaged_archive("the name of a file is too long");
     if (info.compression_method != 0 || unzOpenCurrentFile(archive.get()) != UNZ_OK)
-      damaged("file '" + std::string(name) + "' is compressed or cannot be opened");
+      damaged_archive("file '" + std::string(name) + "' is compressed or cannot be opened");
     const uint64_t offset = unzGetCurrentFileZStreamPos64(archive.get());
     unzCloseCurrentFile(archive.get());
     if (offset > bytes.size() || info.uncompressed_size > bytes.size() - offset)
-      damaged("file '" + std::string(name) + "' lies outside the archive");
+      damaged_archive("file '" + std::string(name) + "' lies outside the archive");
     std::string_view inner(name);
     if (const auto slash = inner.find('/'); slash != std::string_view::npos) inner.remove_prefix(slash + 1);
     files[std::string(inner)] = {offset, info.uncompressed_size};
@@ -101,20 +101,20 @@ std::map<std::string, Range> files_of(Bytes bytes) {
 
 const Json& member(const Json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
-  if (!object.is_object() || found == object.end()) damaged(std::string("'") + name + "' is missing");
+  if (!object.is_object() || found == object.end()) damaged_archive(std::string("'") + name + "' is missing");
   return *found;
 }
 std::string text(const Json& value) {
-  if (!value.is_string()) damaged("a name is no string");
+  if (!value.is_string()) damaged_archive("a name is no string");
   return value.get<std::string>();
 }
 int64_t integer(const Json& value) {
-  if (!value.is_number_integer()) damaged("a number is no integer");
+  if (!value.is_number_integer()) damaged_archive("a number is no integer");
   return value.get<int64_t>();
 }
 /// The name and the value of a union's only member.
 std::pair<std::string, const Json*> only_member(const Json& object) {
-  if (!object.is_object() || object.size() != 1) damaged("a union has not one member");
+  if (!object.is_object() || object.size() != 1) damaged_archive("a union has not one member");
   const auto item = object.begin();
   return {item.key(), &item.value()};
 }
@@ -153,7 +153,7 @@ int64_t fixed(const Json& size) {
   return integer(*value);
 }
 Dims fixed_all(const Json& sizes) {
-  if (!sizes.is_array()) damaged("sizes are no list");
+  if (!sizes.is_array()) damaged_archive("sizes are no list");
   Dims dims;
   for (const auto& size : sizes) dims.push_back(fixed(size));
   return dims;
@@ -161,7 +161,8 @@ Dims fixed_all(const Json& sizes) {
 
 TensorType type_from(const Json& meta) {
   TensorType type{dtype_from(member(meta, "dtype")), fixed_all(member(meta, "sizes"))};
-  if (std::ranges::any_of(type.dims, [](int64_t dim) { return dim < 0; })) damaged("a size is negative");
+  if (std::ranges::any_of(type.dims, [](int64_t dim) { return dim < 0; }))
+    damaged_archive("a size is negative");
   return type;
 }
 
@@ -192,19 +193,19 @@ class Reader {
   }
   Json json(const std::string& name) const {
     const auto found = files_.find(name);
-    if (found == files_.end()) damaged("it has no file " + name);
+    if (found == files_.end()) damaged_archive("it has no file " + name);
     Json parsed = Json::parse(contents(found->second), nullptr, false);
-    if (parsed.is_discarded()) damaged(name + " is no JSON");
+    if (parsed.is_discarded()) damaged_archive(name + " is no JSON");
     return parsed;
   }
 
   TensorType type_of(const std::string& name) const {
     const auto found = metas_.find(name);
-    if (found == metas_.end()) damaged("value '" + name + "' has no type");
+    if (found == metas_.end()) damaged_archive("value '" + name + "' has no type");
     return type_from(*found->second);
   }
   size_t define(const std::string& name) {
-    if (!numbers_.emplace(name, values_).second) damaged("value '" + name + "' is defined twice");
+    if (!numbers_.emplace(name, values_).second) damaged_archive("value '" + name + "' is defined twice");
     return values_++;
   }
 
@@ -251,12 +252,12 @@ class Reader {
       unsupported("constant '" + name + "' is pickled; save the program with tensors of plain strides");
     const auto found = files_.find(std::string(constant ? "data/constants/" : "data/weights/") +
                                    text(member(entry, "path_name")));
-    if (found == files_.end()) damaged("the bytes of '" + name + "' are missing");
+    if (found == files_.end()) damaged_archive("the bytes of '" + name + "' are missing");
     const auto& meta = member(entry, "tensor_meta");
     ProgramConstant made{name, type_from(meta), {}, found->second.offset};
     const Dims strides = fixed_all(member(meta, "strides"));
     if (strides.size() != made.type.rank())
-      damaged("constant '" + name + "' has another number of strides than of dims");
+      damaged_archive("constant '" + name + "' has another number of strides than of dims");
     made.order.resize(strides.size());
     std::iota(made.order.begin(), made.order.end(), 0);
     std::ranges::sort(made.order, [&](int64_t a, int64_t b) {
@@ -271,14 +272,14 @@ class Reader {
       expected *= made.type.dims[d];
     }
     if (expected < 0 || static_cast<uint64_t>(bytes_of(made.type.dtype, expected)) > found->second.bytes)
-      damaged("the bytes of '" + name + "' are too few");
+      damaged_archive("the bytes of '" + name + "' are too few");
     program_.constants.push_back(std::move(made));
     define(value);
   }
 
   size_t number(const std::string& name) const {
     const auto found = numbers_.find(name);
-    if (found == numbers_.end()) damaged("value '" + name + "' is used and never defined");
+    if (found == numbers_.end()) damaged_archive("value '" + name + "' is used and never defined");
     return found->second;
   }
   Argument tensor(const Json& value) const { return {ValueRef{number(text(member(value, "name")))}}; }
@@ -291,11 +292,11 @@ class Reader {
     if (value == "Infinity") return {std::numeric_limits<double>::infinity()};
     if (value == "-Infinity") return {-std::numeric_limits<double>::infinity()};
     if (value == "NaN") return {std::numeric_limits<double>::quiet_NaN()};
-    damaged("a float is no number");
+    damaged_archive("a float is no number");
   }
   template <class Read>
   Argument list(const Json& values, Read&& read) const {
-    if (!values.is_array()) damaged("a list of arguments is no list");
+    if (!values.is_array()) damaged_archive("a list of arguments is no list");
     Argument::List made;
     for (const auto& value : values) made.push_back(read(value));
     return {std::move(made)};
@@ -305,7 +306,7 @@ class Reader {
     const auto [kind, value] = only_member(json);
     const auto int_from = [](const Json& v) -> Argument { return {integer(v)}; };
     const auto bool_from = [](const Json& v) -> Argument {
-      if (!v.is_boolean()) damaged("a bool is no bool");
+      if (!v.is_boolean()) damaged_archive("a bool is no bool");
       return {v.get<bool>()};
     };
     const auto size_from = [](const Json& v) -> Argument {
@@ -378,7 +379,7 @@ class Reader {
 
   void check_by_rows(const std::string& target, const Json& given) const {
     const auto found = metas_.find(text(member(member(given, "as_tensor"), "name")));
-    if (found == metas_.end()) damaged("a tensor has no type");
+    if (found == metas_.end()) damaged_archive("a tensor has no type");
     const Dims dims = type_from(*found->second).dims, strides = fixed_all(member(*found->second, "strides"));
     int64_t expected = 1;
     bool by_rows = strides.size() == dims.size() && fixed(member(*found->second, "storage_offset")) == 0;

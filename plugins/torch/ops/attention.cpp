@@ -189,7 +189,7 @@ void attention_backward(Context& c) {
   c.give(3, cast_to(c, reshape_to(c, sum, type.dims), type.dtype));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry attention_entries[] = {
     {"aten.scaled_dot_product_attention.default",
      "query key value attn_mask dropout_p is_causal scale ~enable_gqa", attention},
     {"aten._scaled_dot_product_attention_math.default",
@@ -220,6 +220,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> attention_ops() { return entries; }
+std::span<const OpEntry> attention_ops() { return attention_entries; }
 
 }  // namespace ferrite::from_torch

@@ -226,7 +226,7 @@ void trilinear(Context& c) {
   c.give(cast_to(c, axes.empty() ? all : reduce_over(c, "reduce_sum", all, axes, false), result.dtype));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry contract_entries[] = {
     {"aten.mm.default", "self mat2", matmul},
     {"aten.bmm.default", "self mat2", matmul},
     {"aten._trilinear.default", "i1 i2 i3 expand1 expand2 expand3 sumdim unroll_dim", trilinear},
@@ -264,6 +264,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> contract_ops() { return entries; }
+std::span<const OpEntry> contract_ops() { return contract_entries; }
 
 }  // namespace ferrite::from_torch

@@ -98,7 +98,7 @@ constexpr const char* sized_format = "~size " FERRITE_TYPED " ~memory_format";
 constexpr const char* like = FERRITE_LIKE;
 constexpr const char* sized_new = "~self ~size " FERRITE_TYPED;
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry create_entries[] = {
     {"aten.zeros.default", sized, zeros},
     {"aten.zeros_like.default", like, zeros},
     {"aten.new_zeros.default", sized_new, zeros},
@@ -145,6 +145,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> create_ops() { return entries; }
+std::span<const OpEntry> create_ops() { return create_entries; }
 
 }  // namespace ferrite::from_torch

@@ -107,7 +107,7 @@ void pair_distances_backward(Context& c) {
   c.give(cast_to(c, added(sum, second, unary(c, "neg", each)), result.dtype));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry distance_entries[] = {
     {"aten.dist.default", "self other p", distance},
     {"aten._cdist_forward.default", "x1 x2 p compute_mode", row_distances},
     {"aten._cdist_backward.default", "grad_output x1 x2 p cdist", row_distances_backward},
@@ -117,6 +117,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> distance_ops() { return entries; }
+std::span<const OpEntry> distance_ops() { return distance_entries; }
 
 }  // namespace ferrite::from_torch

@@ -8,8 +8,6 @@
 namespace ferrite::from_torch {
 namespace {
 
-Value flat(Context& c, Value x) { return reshape_to(c, x, {product(x.dims())}); }
-
 // ---- embeddings
 
 /// For each index the number of times that it occurs.
@@ -215,7 +213,7 @@ constexpr const char* bags =
     "weight indices offsets ~scale_grad_by_freq mode ~sparse per_sample_weights include_last_offset "
     "padding_idx";
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry embedding_entries[] = {
     {"aten.embedding_dense_backward.default",
      "grad_output indices num_weights padding_idx scale_grad_by_freq", embedding_backward},
     {"aten._embedding_bag.default", bags, embedding_bag},
@@ -235,6 +233,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> embedding_ops() { return entries; }
+std::span<const OpEntry> embedding_ops() { return embedding_entries; }
 
 }  // namespace ferrite::from_torch

@@ -178,7 +178,7 @@ constexpr const char* with_scalars = "self scalars";
 constexpr const char* product_scalar = "self tensor1 tensor2 value";
 constexpr const char* product_scalars = "self tensor1 tensor2 scalars";
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry foreach_entries[] = {
     {"aten._foreach_abs.default", one, of_signed, "abs"},
     {"aten._foreach_acos.default", one, function, "acos"},
     {"aten._foreach_asin.default", one, function, "asin"},
@@ -259,6 +259,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> foreach_ops() { return entries; }
+std::span<const OpEntry> foreach_ops() { return foreach_entries; }
 
 }  // namespace ferrite::from_torch

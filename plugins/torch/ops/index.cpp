@@ -13,7 +13,6 @@ namespace {
 std::ptrdiff_t offset(size_t k) { return static_cast<std::ptrdiff_t>(k); }
 /// A tensor of rank 0 as one of rank 1: PyTorch takes both where a dim is named.
 Value with_dim(Context& c, Value x) { return x.rank() == 0 ? reshape_to(c, x, {1}) : x; }
-Value flat(Context& c, Value x) { return reshape_to(c, x, {product(x.dims())}); }
 // ---- a tensor of indices a dim: x[i, :, j]
 
 bool is_mask(const Value& index) { return index && (index.dtype() == boolean || index.dtype() == u8); }
@@ -443,7 +442,7 @@ void first_nonzero(Context& c) {
   c.give(concat(c, columns, 1));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry index_entries[] = {
     {"aten.index.Tensor", "self indices", index},
     {"aten._unsafe_index.Tensor", "self indices", index},
     {"aten.index_put.default", "self indices values accumulate", index_put},
@@ -488,6 +487,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> index_ops() { return entries; }
+std::span<const OpEntry> index_ops() { return index_entries; }
 
 }  // namespace ferrite::from_torch

@@ -304,7 +304,7 @@ void instance_norm_layer(Context& c) {
   c.give(c.make("instance_norm", {x, scale, bias}, attr("epsilon", eps)));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry norm_entries[] = {
     {"aten.native_layer_norm.default", "input normalized_shape weight bias eps", layer_norm},
     {"aten.layer_norm.default", "input normalized_shape weight bias eps ~*", layer_norm},
     {"aten.native_layer_norm_backward.default",
@@ -344,6 +344,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> norm_ops() { return entries; }
+std::span<const OpEntry> norm_ops() { return norm_entries; }
 
 }  // namespace ferrite::from_torch

@@ -410,7 +410,7 @@ constexpr const char* sliced = "self dim start end step";
 constexpr const char* padding = "self padding";
 constexpr const char* pad_gradients = "grad_output self padding";
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry part_entries[] = {
     {"aten.constant_pad_nd.default", "self pad value", constant_pad},
     {"aten.pad.default", "self pad mode value", pad},
     {"aten.reflection_pad1d.default", padding, edge_pad, "reflect"},
@@ -466,6 +466,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> part_ops() { return entries; }
+std::span<const OpEntry> part_ops() { return part_entries; }
 
 }  // namespace ferrite::from_torch

@@ -397,7 +397,7 @@ void silu_backward(Context& c) {
 constexpr const char* one = "self";
 constexpr const char* two = "self other";
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry pointwise_entries[] = {
     {"aten.abs.default", one, absolute},
     {"aten.acos.default", one, in_result_type, "acos"},
     {"aten.acosh.default", one, in_result_type, "acosh"},
@@ -568,6 +568,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> pointwise_ops() { return entries; }
+std::span<const OpEntry> pointwise_ops() { return pointwise_entries; }
 
 }  // namespace ferrite::from_torch

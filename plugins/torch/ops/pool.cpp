@@ -376,7 +376,7 @@ constexpr const char* avg_windows =
 constexpr const char* avg_gradients =
     "grad_output self kernel_size stride padding ceil_mode count_include_pad divisor_override";
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry pool_entries[] = {
     {"aten.max_pool2d_with_indices.default", max_windows, max_pool},
     {"aten.max_pool1d_with_indices.default", max_windows, max_pool},
     {"aten.max_pool1d.default", max_windows, max_pool},
@@ -408,6 +408,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> pool_ops() { return entries; }
+std::span<const OpEntry> pool_ops() { return pool_entries; }
 
 }  // namespace ferrite::from_torch

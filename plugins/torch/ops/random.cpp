@@ -11,7 +11,9 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-[[noreturn]] void refused(Context& c) { c.unsupported("random numbers that only PyTorch's generator draws"); }
+[[noreturn]] void drawn_elsewhere(Context& c) {
+  c.unsupported("random numbers that only PyTorch's generator draws");
+}
 void native_dropout_backward(Context& c) {
   const Value g = c.tensor("grad_output");
   const DType wide = accumulated(g.dtype());
@@ -180,7 +182,7 @@ void native_dropout(Context& c) {
 }
 void dropout(Context& c) { c.give(drops(c) ? dropped(c).second : c.tensor("input")); }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry random_entries[] = {
     {"aten.native_dropout.default", "input p train", native_dropout},
     {"aten.native_dropout_backward.default", "grad_output mask scale", native_dropout_backward},
     {"aten.dropout.default", "input p train", dropout},
@@ -232,15 +234,15 @@ constexpr OpEntry entries[] = {
     {"aten.exponential.default", "~self lambd ~generator", exponential},
     {"aten.geometric.default", "~self p ~generator", geometric},
     {"aten.cauchy.default", "~self median sigma ~generator", cauchy},
-    {"aten.poisson.default", "~self ~generator", refused},
+    {"aten.poisson.default", "~self ~generator", drawn_elsewhere},
     {"prims.normal.default", "~shape mean std ~dtype ~device ~requires_grad ~generator", normal},
     {"prims.uniform.default", "~shape low high ~dtype ~device ~stride ~generator", uniform_between},
-    {"prims.inductor_seed.default", "~device", refused},
-    {"prims.inductor_seeds.default", "~count ~device", refused},
+    {"prims.inductor_seed.default", "~device", drawn_elsewhere},
+    {"prims.inductor_seeds.default", "~count ~device", drawn_elsewhere},
 };
 
 }  // namespace
 
-std::span<const OpEntry> random_ops() { return entries; }
+std::span<const OpEntry> random_ops() { return random_entries; }
 
 }  // namespace ferrite::from_torch

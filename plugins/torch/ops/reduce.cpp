@@ -439,7 +439,7 @@ constexpr const char* whole = "self dtype";
 constexpr const char* along_dim = "self dim keepdim dtype";
 constexpr const char* named = "self dim keepdim";
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry reduce_entries[] = {
     {"aten.sum.default", whole, reduce, "reduce_sum"},
     {"aten.sum.dim_IntList", along_dim, reduce, "reduce_sum"},
     {"aten.mean.default", whole, reduce, "reduce_mean"},
@@ -525,6 +525,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> reduce_ops() { return entries; }
+std::span<const OpEntry> reduce_ops() { return reduce_entries; }
 
 }  // namespace ferrite::from_torch

@@ -13,7 +13,7 @@ constexpr std::string_view writes =
 constexpr std::string_view of_sizes =
     "its result is a size; export the program without dynamic_shapes, once for each size";
 
-constexpr Refusal refused[] = {
+constexpr Refusal refused_overloads[] = {
     {"aten.nonzero.default", dims_of_values},
     {"aten.masked_select.default", dims_of_values},
     {"aten._local_scalar_dense.default", number_of_values},
@@ -43,6 +43,6 @@ constexpr Refusal refused[] = {
 
 }  // namespace
 
-std::span<const Refusal> refusals() { return refused; }
+std::span<const Refusal> refusals() { return refused_overloads; }
 
 }  // namespace ferrite::from_torch

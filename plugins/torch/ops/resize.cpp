@@ -254,7 +254,7 @@ void align_regions(Context& c) {
 constexpr const char* factors = "input output_size scale_factors";
 constexpr const char* aligned_factors = "input output_size align_corners scale_factors";
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry resize_entries[] = {
     {"aten.upsample_nearest1d.default", "self output_size scales", resize},
     {"aten.upsample_nearest1d.vec", factors, resize},
     {"aten.upsample_nearest1d_backward.default", "grad_output output_size input_size scales",
@@ -310,6 +310,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> resize_ops() { return entries; }
+std::span<const OpEntry> resize_ops() { return resize_entries; }
 
 }  // namespace ferrite::from_torch

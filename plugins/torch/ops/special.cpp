@@ -385,39 +385,37 @@ Value cube_root(Context& c, Value x) {
   return select(c, binary(c, "lt", x, 0), unary(c, "neg", root), root);
 }
 
-constexpr const char* one = "self";
-
-constexpr OpEntry entries[] = {
-    {"aten.erfc.default", one, special<erfc>},
-    {"aten.special_erfcx.default", one, special<erfcx>},
-    {"aten.erfinv.default", one, special<erfinv>},
-    {"aten.special_ndtri.default", one, special<ndtri>},
-    {"aten.lgamma.default", one, special_f64<lgamma>},
-    {"aten.digamma.default", one, special_f64<digamma>},
+constexpr OpEntry special_entries[] = {
+    {"aten.erfc.default", "self", special<erfc>},
+    {"aten.special_erfcx.default", "self", special<erfcx>},
+    {"aten.erfinv.default", "self", special<erfinv>},
+    {"aten.special_ndtri.default", "self", special<ndtri>},
+    {"aten.lgamma.default", "self", special_f64<lgamma>},
+    {"aten.digamma.default", "self", special_f64<digamma>},
     {"aten.polygamma.default", "n self", polygamma},
-    {"aten.i0.default", one, special<bessel_i<0>>},
-    {"aten.special_i0e.default", one, special<scaled_i<0>>},
-    {"aten.special_i1.default", one, special<bessel_i<1>>},
-    {"aten.special_i1e.default", one, special<scaled_i<1>>},
-    {"aten.special_modified_bessel_i0.default", one, special<bessel_i<0>>},
-    {"aten.special_modified_bessel_i1.default", one, special<bessel_i<1>>},
-    {"aten.special_modified_bessel_k0.default", one, special<bessel_k<0, false>>},
-    {"aten.special_modified_bessel_k1.default", one, special<bessel_k<1, false>>},
+    {"aten.i0.default", "self", special<bessel_i<0>>},
+    {"aten.special_i0e.default", "self", special<scaled_i<0>>},
+    {"aten.special_i1.default", "self", special<bessel_i<1>>},
+    {"aten.special_i1e.default", "self", special<scaled_i<1>>},
+    {"aten.special_modified_bessel_i0.default", "self", special<bessel_i<0>>},
+    {"aten.special_modified_bessel_i1.default", "self", special<bessel_i<1>>},
+    {"aten.special_modified_bessel_k0.default", "self", special<bessel_k<0, false>>},
+    {"aten.special_modified_bessel_k1.default", "self", special<bessel_k<1, false>>},
     {"aten.special_scaled_modified_bessel_k0.default", "x", special<bessel_k<0, true>>},
     {"aten.special_scaled_modified_bessel_k1.default", "x", special<bessel_k<1, true>>},
-    {"aten.special_bessel_j0.default", one, special_f32<bessel_j<0>>},
-    {"aten.special_bessel_j1.default", one, special_f32<bessel_j<1>>},
-    {"aten.special_bessel_y0.default", one, special_f32<bessel_y<0>>},
-    {"aten.special_bessel_y1.default", one, special_f32<bessel_y<1>>},
+    {"aten.special_bessel_j0.default", "self", special_f32<bessel_j<0>>},
+    {"aten.special_bessel_j1.default", "self", special_f32<bessel_j<1>>},
+    {"aten.special_bessel_y0.default", "self", special_f32<bessel_y<0>>},
+    {"aten.special_bessel_y1.default", "self", special_f32<bessel_y<1>>},
     {"aten.special_spherical_bessel_j0.default", "x", special<spherical_j0>},
-    {"prims.cbrt.default", one, special<cube_root>},
+    {"prims.cbrt.default", "self", special<cube_root>},
 
     {"aten.nextafter.default", "self other", next_after},
-    {"aten.frexp.Tensor", one, parts_of_float},
+    {"aten.frexp.Tensor", "self", parts_of_float},
 };
 
 }  // namespace
 
-std::span<const OpEntry> special_ops() { return entries; }
+std::span<const OpEntry> special_ops() { return special_entries; }
 
 }  // namespace ferrite::from_torch

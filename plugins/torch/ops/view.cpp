@@ -177,11 +177,9 @@ void repeat_each(Context& c) {
   c.give(reshape_to(c, expand_to(c, apart, dims), c.result().dims));
 }
 
-/// The elements as they lie in memory: who writes programs refuses tensors that are not stored row by row.
-Value in_memory_order(Context& c, Value x) { return reshape_to(c, x, {product(x.dims())}); }
 /// The first elements; those that PyTorch leaves undefined are 0.
-void resize(Context& c) {
-  const Value x = in_memory_order(c, c.tensor("self"));
+void resize_flat(Context& c) {
+  const Value x = flat(c, c.tensor("self"));
   const auto& result = c.result();
   const int64_t count = product(result.dims), given = x.dims()[0];
   const Value all = given < count ? concat(c, {x, full(c, {x.dtype(), {count - given}}, 0)}, 0) : x;
@@ -210,7 +208,7 @@ Value strided_places(Context& c, const Dims& size, const Dims& stride, int64_t c
 }
 void as_strided(Context& c) {
   const auto size = c.integers("size"), stride = c.integers("stride");
-  const Value x = source_of(c), memory = in_memory_order(c, x);
+  const Value x = source_of(c), memory = flat(c, x);
   const int64_t count = product(x.dims());
   const Value places = strided_places(c, size, stride, count);
   if (product(size) == 0) return c.give(full(c, c.result(), 0));
@@ -224,7 +222,7 @@ void as_strided(Context& c) {
 }
 void as_strided_scatter(Context& c) {
   const auto size = c.integers("size"), stride = c.integers("stride");
-  const Value x = c.tensor("self"), memory = in_memory_order(c, x);
+  const Value x = c.tensor("self"), memory = flat(c, x);
   const Value places = strided_places(c, size, stride, product(x.dims()));
   const Value source = expand_to(c, cast_to(c, c.tensor("src"), x.dtype()), size);
   const Dims flat{product(size)};
@@ -235,12 +233,11 @@ void as_strided_scatter(Context& c) {
   c.give(reshape_to(c, written, x.dims()));
 }
 
-constexpr const char* one = "self";
 constexpr const char* shaped = "self ~size";
 constexpr const char* at_dim = "self ~dim";
 constexpr const char* strided = "self size stride storage_offset";
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry view_entries[] = {
     {"aten.view.default", shaped, with_dims_of_result},
     {"aten._unsafe_view.default", shaped, with_dims_of_result},
     {"aten.reshape.default", "self ~shape", with_dims_of_result},
@@ -252,10 +249,10 @@ constexpr OpEntry entries[] = {
     {"aten.unflatten.int", "self ~dim ~sizes", with_dims_of_result},
     {"aten.unsqueeze.default", at_dim, with_dims_of_result},
     {"aten.unsqueeze_copy.default", at_dim, with_dims_of_result},
-    {"aten.squeeze.default", one, with_dims_of_result},
+    {"aten.squeeze.default", "self", with_dims_of_result},
     {"aten.squeeze.dim", at_dim, with_dims_of_result},
     {"aten.squeeze.dims", at_dim, with_dims_of_result},
-    {"aten.squeeze_copy.default", one, with_dims_of_result},
+    {"aten.squeeze_copy.default", "self", with_dims_of_result},
     {"aten.squeeze_copy.dim", at_dim, with_dims_of_result},
     {"aten.squeeze_copy.dims", at_dim, with_dims_of_result},
     {"prims.reshape.default", "a ~shape", with_dims_of_result},
@@ -263,9 +260,9 @@ constexpr OpEntry entries[] = {
     {"prims.split_dim.default", "a ~dim ~outer_length", with_dims_of_result},
     {"prims.collapse.default", "a ~start ~end", with_dims_of_result},
     {"prims.collapse_view.default", "a ~start ~end", with_dims_of_result},
-    {"aten.alias_copy.default", one, same},
-    {"aten.detach_copy.default", one, same},
-    {"aten.lift.default", one, same},
+    {"aten.alias_copy.default", "self", same},
+    {"aten.detach_copy.default", "self", same},
+    {"aten.lift.default", "self", same},
     {"prims.view_of.default", "a", same},
     {"prims.clone.default", "self ~memory_format", same},
     {"prims.copy_strided.default", "a ~stride", same},
@@ -282,8 +279,8 @@ constexpr OpEntry entries[] = {
     {"aten.transpose.int", "self dim0 dim1", transpose},
     {"aten.transpose_copy.int", "self dim0 dim1", transpose},
     {"aten.swapaxes.default", "self axis0 axis1", transpose},
-    {"aten.t.default", one, matrix_transpose},
-    {"aten.t_copy.default", one, matrix_transpose},
+    {"aten.t.default", "self", matrix_transpose},
+    {"aten.t_copy.default", "self", matrix_transpose},
     {"aten.movedim.int", "self source destination", move_dims},
     {"aten.movedim.intlist", "self source destination", move_dims},
     {"aten.flip.default", "self dims", flip},
@@ -298,7 +295,7 @@ constexpr OpEntry entries[] = {
     {"aten.repeat.default", "self repeats", repeat},
     {"aten.tile.default", "self dims", repeat},
     {"aten.repeat_interleave.self_int", "self repeats dim ~output_size", repeat_each},
-    {"aten.resize.default", "self ~size ~memory_format", resize},
+    {"aten.resize.default", "self ~size ~memory_format", resize_flat},
     {"aten.as_strided.default", strided, as_strided},
     {"aten.as_strided_copy.default", strided, as_strided},
     {"prims.as_strided.default", "a size stride storage_offset", as_strided},
@@ -308,6 +305,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> view_ops() { return entries; }
+std::span<const OpEntry> view_ops() { return view_entries; }
 
 }  // namespace ferrite::from_torch

@@ -11,6 +11,8 @@
 #include <atomic>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "core/support/files/file_descriptor.h"
 #include "core/support/files/file_fault.h"
 #include "tests/core/support/files/temporary_folder.h"
@@ -61,6 +63,17 @@ TEST_F(ReplaceFile, FollowsLinksOrReplacesThem) {
   EXPECT_FALSE(fs::is_symlink(at("link")));
   EXPECT_EQ(contents("link"), "own");
   EXPECT_EQ(contents("target"), "new");
+}
+
+TEST_F(ReplaceFile, WritesThroughNoFileThatIsThere) {
+  write("victim", "kept");
+  // The temporary file of a process that crashed, or a link that somebody else put there.
+  for (int number = 0; number < 64; ++number)
+    fs::create_symlink("victim", at(fmt::format("file.{}.{}", getpid(), number)));
+  EXPECT_EQ(replace(at("file"), "new"), "");
+  EXPECT_EQ(contents("file"), "new");
+  EXPECT_FALSE(fs::is_symlink(at("file")));
+  EXPECT_EQ(contents("victim"), "kept");
 }
 
 TEST_F(ReplaceFile, SaysWhyItFailsAndLeavesNothing) {

@@ -134,6 +134,30 @@ TEST(TomlTables, GiveWhatTheFileSays) {
               table.strings("none").empty());
 }
 
+std::string key_of_parts(int parts) {
+  std::string key = "a";
+  for (int k = 1; k < parts; ++k) key += ".a";
+  return key;
+}
+
+// A key of the most parts that are allowed, with a value that has points of its own.
+TEST(TomlKeys, DoNotCountThePointsOfValues) {
+  for (const std::string value :
+       {"1", "1.5", "[1.5, 2.5]", "[\n 1.5,\n 2.5]", "1979-05-27T07:32:00.5Z", "'a.b'", "{}"}) {
+    const auto parsed = parse_toml(key_of_parts(64) + " = " + value + "\nb = 1.5", "t.toml");
+    EXPECT_TRUE(parsed) << value;
+  }
+  for (const std::string text :
+       {key_of_parts(65) + " = 1", "[" + key_of_parts(65) + "]", "x = 1.5\n" + key_of_parts(65) + " = 1",
+        "x = {" + key_of_parts(64) + " = 1}\n[" + key_of_parts(65) + "]",
+        "x = [{y = 1.5}, {" + key_of_parts(65) + " = 1}]", "x = [1.5]\n" + key_of_parts(65) + " = 1"}) {
+    const auto parsed = parse_toml(text, "t.toml");
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().code, "FE-M01");
+    EXPECT_NE(parsed.error().message().find("more than 64 parts"), std::string::npos) << text;
+  }
+}
+
 TEST(TomlStrings, AreReadBackAsTheyWere) {
   std::string ascii;
   for (int c = 1; c < 128; ++c) ascii += static_cast<char>(c);
