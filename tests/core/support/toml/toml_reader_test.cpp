@@ -147,7 +147,7 @@ TEST(TomlKeys, DoNotCountThePointsOfValues) {
     const auto parsed = parse_toml(key_of_parts(64) + " = " + value + "\nb = 1.5", "t.toml");
     EXPECT_TRUE(parsed) << value;
   }
-  for (const std::string text :
+  for (const std::string& text :
        {key_of_parts(65) + " = 1", "[" + key_of_parts(65) + "]", "x = 1.5\n" + key_of_parts(65) + " = 1",
         "x = {" + key_of_parts(64) + " = 1}\n[" + key_of_parts(65) + "]",
         "x = [{y = 1.5}, {" + key_of_parts(65) + " = 1}]", "x = [1.5]\n" + key_of_parts(65) + " = 1"}) {
