@@ -215,7 +215,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Random graphs: the compiled result against the interpreter's"};
   app.add_option("--count", options.count, "How many graphs")->capture_default_str();
   app.add_option("--seed", options.seed, "The first seed; each graph has its own")->capture_default_str();
-  app.add_option("--device", options.device, "What to compile for")->capture_default_str();
+  app.add_option("--device", options.device, "The device to compile for")->capture_default_str();
   app.add_option("--plugin", options.plugin,
                  "The plugin whose device is named, where no built-in one has it");
   app.add_option("--policy", options.policy, "Fuse what a policy with this seed says, at random");

@@ -122,7 +122,8 @@ void DeviceOptions::add_to(CLI::App& command) {
   command.add_option("--device", device, "cpu, interpreter, or another runtime's id; see 'ferrite targets'")
       ->type_name("NAME")
       ->check(not_empty);
-  command.add_option("--threads", threads, "Worker threads; 0: as many as this process may use processors")
+  command
+      .add_option("--threads", threads, "Worker threads; 0: one for each processor that this process may use")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{4096}));
   command

@@ -78,7 +78,7 @@ void report(const core::validate::PassCheck* check);
 /// How programs are compiled and run.
 struct DeviceOptions {
   std::string device;
-  std::optional<int64_t> threads;       ///< 0: as many as this process may use processors
+  std::optional<int64_t> threads;       ///< 0: one for each processor that this process may use
   int64_t compile_jobs = 0;             ///< 0: as many as there are threads
   std::optional<int64_t> memory_limit;  ///< bytes; 0: the memory of the machine
   core::schedule::Features without;     ///< by --without and --no-fuse

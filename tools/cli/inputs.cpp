@@ -215,7 +215,7 @@ void InputOptions::add_to(CLI::App& command) {
   command.add_option("--dim", dims, "The size of an open dim, by its name or as INPUT:AXIS (x:2=48)")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
-  command.add_option("--seed", seed, "Of random inputs; the same seed gives the same inputs")
+  command.add_option("--seed", seed, "Seed of the random inputs; the same seed gives the same inputs")
       ->type_name("N")
       ->check(whole_number);
 }

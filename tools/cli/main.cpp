@@ -36,7 +36,7 @@ constexpr Command commands[] = {
     {"report", "Write a page about a model's kernels, stages, memory and decisions", add_report},
     {"onnx-test", "Run directories of ONNX test data", add_onnx_test},
     {"ops", "List the ops and what importers read", add_ops},
-    {"cache", "Look at the kernels that are kept from one process to the next", add_cache},
+    {"cache", "List, verify or clear the cache of compiled kernels", add_cache},
     {"targets", "List devices and what can be compiled for", add_targets},
     {"plugin", "Look at plugins", add_plugin},
     {"version", "Print the version", add_version},

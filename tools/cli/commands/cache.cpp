@@ -157,12 +157,12 @@ Run add_cache(CLI::App& command) {
     sub->final_callback([run = add(*sub, act, options), chosen] { *chosen = run; });
     return sub;
   };
-  subcommand("list", "What is kept", list);
-  subcommand("clear", "Remove what is kept", clear)
+  subcommand("list", "List the cached kernels", list);
+  subcommand("clear", "Delete the cached kernels", clear)
       ->add_option("--days", options->days, "Only what was not used for so many days")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{36500}));
-  subcommand("verify", "Check all of it against its hashes, and what it says of the kernels", verify)
+  subcommand("verify", "Check the hashes and the descriptions of all cached kernels", verify)
       ->add_flag("--remove", options->remove, "Remove what is damaged");
   command.require_subcommand(1);
   return [chosen] { return (*chosen)(); };

@@ -62,9 +62,10 @@ Run add_compile(CLI::App& command) {
       ->type_name("FILE")
       ->check(package_name);
   command
-      .add_option("--target", options->targets,
-                  "What to compile for: names of targets with commas between, as sm_90a,x86-64-v4, or one as "
-                  "its backend describes it; may be repeated. Without it, this machine")
+      .add_option(
+          "--target", options->targets,
+          "The targets to compile for: names of targets with commas between, as sm_90a,x86-64-v4, or one as "
+          "its backend describes it; may be repeated. Without it, this machine")
       ->type_name("TARGET,...")
       ->check(not_empty)
       ->allow_extra_args(false);

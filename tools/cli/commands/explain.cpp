@@ -391,9 +391,10 @@ Run add_explain(CLI::App& command) {
   auto* applied = command.add_flag("--applied", options->applied, "The rules that were applied, and where");
   auto* near_misses =
       command
-          .add_option("--near-misses", options->rule,
-                      "Where rules, or this one, nearly matched: the part that failed and what is there; "
-                      "after MODEL")
+          .add_option(
+              "--near-misses", options->rule,
+              "Where rules, or this one, nearly matched: the term that failed, and the node in its place; "
+              "after MODEL")
           ->type_name("[RULE]")
           ->expected(0, 1);
   auto* layouts = command.add_flag("--layouts", options->layouts,
@@ -415,13 +416,15 @@ Run add_explain(CLI::App& command) {
         ->excludes(placement);
   section->excludes(all);
   command
-      .add_option("--target", options->target,
-                  "What to compile for, whose device need not be here: a name, as sm_90a, or as its backend "
-                  "describes it. Without it, this machine")
+      .add_option(
+          "--target", options->target,
+          "The target to compile for, whose device need not be here: a name, as sm_90a, or as its backend "
+          "describes it. Without it, this machine")
       ->type_name("TARGET")
       ->check(not_empty);
   command
-      .add_option("--limit", options->limit, "At most so many near misses, or applications of each rule; 20")
+      .add_option("--limit", options->limit,
+                  "The most near misses, or applications of each rule, that are shown; 20")
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, size_t{1000000}));
   command.add_flag("--json", options->json, "The whole ledger, or what was asked for of it, as a JSON list");

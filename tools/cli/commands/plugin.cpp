@@ -12,8 +12,8 @@ struct Subcommand {
 };
 
 constexpr Subcommand subcommands[] = {
-    {"list", "What is loaded and why", add_plugin_list},
-    {"order", "The order of the passes, and who asked for it", add_plugin_order},
+    {"list", "List the loaded plugins, and why each is loaded", add_plugin_list},
+    {"order", "Show the order of the passes, and which plugin asked for each place", add_plugin_order},
     {"lock", "Write down the hashes of a manifest's plugins", add_plugin_lock},
     {"new", "Make a project for a new plugin", add_plugin_new},
     {"schema", "The keys of manifests, descriptors and lock files", add_plugin_schema},
