@@ -135,7 +135,7 @@ constexpr Step steps[] = {
     {"fuse",            &Steps::fuse},              // statements become groups, one kernel each
     {"post_fusion",     &Steps::post_fusion},       // the last chance to change the groups
     {"schedule",        &Steps::finish_schedule},   // groups are final: split, pad, order, merge them
-    {"emit",            &Steps::build},             // code may not fit: rounds, build_rounds.cpp
+    {"emit",            &Steps::build},             // rounds, as candidates may fail: build_rounds.cpp
     {"code",            nullptr},                   // the end of emit, where code is asked for as text
 };
 // clang-format on

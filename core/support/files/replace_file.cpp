@@ -36,13 +36,12 @@ std::string replace_file(const std::string& given, std::span<const std::span<con
   {
     // Concurrent writers never share a temporary file: the name is unique per process and call, and a file
     // that an earlier process of the same number left, or a link that somebody else put there, is not used.
-    const auto open_new = [&] {
+    int opened = -1;
+    do {
       part = fmt::format("{}.{}.{}", path, getpid(), replaced++);
-      return open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                  S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
-    };
-    int opened = open_new();
-    while (opened < 0 && errno == EEXIST) opened = open_new();
+      opened =
+          open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
+    } while (opened < 0 && errno == EEXIST);
     const FileDescriptor file(opened);
     bool whole = static_cast<bool>(file);
     uint64_t end = 0;

@@ -13,6 +13,7 @@ namespace {
 std::ptrdiff_t offset(size_t k) { return static_cast<std::ptrdiff_t>(k); }
 /// A tensor of rank 0 as one of rank 1: PyTorch takes both where a dim is named.
 Value with_dim(Context& c, Value x) { return x.rank() == 0 ? reshape_to(c, x, {1}) : x; }
+
 // ---- a tensor of indices a dim: x[i, :, j]
 
 bool is_mask(const Value& index) { return index && (index.dtype() == boolean || index.dtype() == u8); }

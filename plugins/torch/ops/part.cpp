@@ -56,10 +56,10 @@ void roll(Context& c) {
   const Value source = c.tensor("self");
   const auto shifts = c.integers("shifts");
   auto rolled = c.integers("dims");
-  const bool flat = rolled.empty();
+  const bool whole = rolled.empty();
   if (source.rank() == 0) return c.give(source);
-  const Value x = flat ? reshape_to(c, source, {product(source.dims())}) : source;
-  if (flat) rolled = {0};
+  const Value x = whole ? flat(c, source) : source;
+  if (whole) rolled = {0};
   if (shifts.size() != rolled.size()) c.bad(shifts.size(), " shifts for ", rolled.size(), " dims");
   const auto sizes = x.dims();
   Dims low(sizes.size(), 0), high(sizes.size(), 0);

@@ -104,8 +104,7 @@ void place(Context& c) {
   const bool keep = c.flag("keepdim", false);
   if (!c.has("dim") || x.rank() == 0) {
     if (c.has("dim")) c.dim(c.integer("dim"), x.rank());
-    const Value found =
-        place_of_extreme(c, c.entry.standard, reshape_to(c, x, {product(x.dims())}), 0, false);
+    const Value found = place_of_extreme(c, c.entry.standard, flat(c, x), 0, false);
     return c.give(reshape_to(c, found, c.result().dims));
   }
   c.give(place_of_extreme(c, c.entry.standard, x, c.dim(c.integer("dim"), x.rank()), keep));

@@ -167,9 +167,9 @@ void repeat_each(Context& c) {
   const Value source = c.tensor("self");
   const int64_t repeats = c.integer("repeats");
   if (repeats < 0) c.bad(repeats, " repeats");
-  const bool flat = !c.has("dim") || source.rank() == 0;
-  const Value x = flat ? reshape_to(c, source, {product(source.dims())}) : source;
-  const auto dim = static_cast<std::ptrdiff_t>(flat ? 0 : named_dim(c, x.rank()));
+  const bool whole = !c.has("dim") || source.rank() == 0;
+  const Value x = whole ? flat(c, source) : source;
+  const auto dim = static_cast<std::ptrdiff_t>(whole ? 0 : named_dim(c, x.rank()));
   auto dims = x.dims();
   dims.insert(dims.begin() + dim + 1, 1);
   const Value apart = reshape_to(c, x, dims);
@@ -225,10 +225,10 @@ void as_strided_scatter(Context& c) {
   const Value x = c.tensor("self"), memory = flat(c, x);
   const Value places = strided_places(c, size, stride, product(x.dims()));
   const Value source = expand_to(c, cast_to(c, c.tensor("src"), x.dtype()), size);
-  const Dims flat{product(size)};
-  if (flat[0] == 0) return c.give(x);
+  const Dims row{product(size)};
+  if (row[0] == 0) return c.give(x);
   const Value written =
-      c.make("scatter_elements", {memory, reshape_to(c, places, flat), reshape_to(c, source, flat)},
+      c.make("scatter_elements", {memory, reshape_to(c, places, row), reshape_to(c, source, row)},
              attr("axis", 0), attr("reduction", "none"));
   c.give(reshape_to(c, written, x.dims()));
 }
