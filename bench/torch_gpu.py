@@ -135,7 +135,11 @@ def time_of(function, module, inputs, dtype, repeat):
 
 
 def memory_of(row, engine, manifest):
-    """Bytes that the device's memory lacks after some steps, beyond those before the model was made."""
+    """Bytes of the device's memory in two steps: those that they need, and those that the process holds after them.
+
+    They need the tensors of PyTorch that live at the same time, and the memory of others: libraries, programs. PyTorch's allocator holds
+    more, in blocks that wait for tensors of their size.
+    """
     before = torch.cuda.mem_get_info()[0]
     module, inputs = make(row)
     function = compiled(module, engine, manifest)
@@ -144,13 +148,13 @@ def memory_of(row, engine, manifest):
         step(function, inputs, ROWS[row][1])
     torch.cuda.synchronize()
     torch.cuda.empty_cache()  # what compiling and tuning left
-    least = torch.cuda.mem_get_info()[0]
+    torch.cuda.reset_peak_memory_stats()
     for _ in range(2):
         clear(module)
         step(function, inputs, ROWS[row][1])
         torch.cuda.synchronize()
-        least = min(least, torch.cuda.mem_get_info()[0])
-    return before - least
+    held = before - torch.cuda.mem_get_info()[0]
+    return torch.cuda.max_memory_allocated() + held - torch.cuda.memory_reserved(), held
 
 
 def memory_in_process(row, engine, manifest):
@@ -158,8 +162,9 @@ def memory_in_process(row, engine, manifest):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         print(done.stderr[-2000:], file=sys.stderr)
-        return None
-    return int(done.stdout.split()[-1])
+        return None, None
+    needed, held = done.stdout.split()[-2:]
+    return int(needed), int(held)
 
 
 def measure(row, engines, rounds, repeat, manifest):
@@ -217,7 +222,7 @@ def main():
     torch.set_float32_matmul_precision("high")  # of the reference, and of what autocast leaves in f32
     rows = [row for row in ROWS if any(fnmatch.fnmatch(row, pattern) for pattern in options.rows.split(","))]
     if options.memory:
-        print(memory_of(rows[0], options.memory, options.manifest))
+        print(*memory_of(rows[0], options.memory, options.manifest))
         return 0
     if options.profile:
         profile(rows[0], options.profile, options.manifest)
@@ -242,7 +247,7 @@ def main():
         for engine in engines:
             one = found["engines"].setdefault(engine, {})
             if "memory" in parts:
-                one["memory_bytes"] = memory_in_process(row, engine, options.manifest)
+                one["memory_bytes"], one["held_bytes"] = memory_in_process(row, engine, options.manifest)
             right = one.get("error", 0) <= MOST_ERROR * found["engines"].get("eager", one).get("error", 1)  # false for NaN
             wrong += not right
             print(f"{row:40} {engine:9} {one.get('ms', 0):8.2f} {(one.get('memory_bytes') or 0) / 1e6:10.0f} "

@@ -244,9 +244,12 @@ Result<void> Steps::open_target() {
   if (devices_.empty()) {
     FE_TRY(devices_, open_devices());
   }
-  FE_TRY(decisions_, select::Decisions::open(options_.tune, [&] {
-           return select::decision_contexts(devices_, options_.threads);
-         }));
+  if (services_.tune.open_decisions) {
+    FE_TRY(decisions_, services_.tune.open_decisions(options_.tune, [&] {
+      return select::decision_contexts(devices_, options_.threads);
+    }));
+  }
+  decisions_.set_libraries_first(options_.tune.libraries_first);
   // The lock records the numbers that decide fusion, so that every replay forms the same groups.
   decisions_.lock_numbers(devices_);
   target_ = runtime::numbers_of(devices_);
@@ -370,7 +373,7 @@ Result<void> Steps::build() {
   for (const auto& input : made_.graph.inputs())
     request.options.donated.push_back(input.donated && !input.mutated_by);
   request.open_cache = open_cache;
-  request.measure = services_.measure;
+  request.services = services_.tune;
   request.tune = options_.tune;
   request.stores_in_place = does(Feature::in_place);
   request.links = options_.to.empty() && !made_.kernel;

@@ -104,12 +104,12 @@ struct Compilation {
   std::string text() const;
 };
 
-/// Services that the program around the core provides: the core itself opens no caches and measures nothing.
+/// Services that the program around the core provides: the core itself opens no files and measures nothing.
 struct Services {
   /// Opens a cache of compiled kernels in a folder; with an empty folder, one that stores nothing. If not
   /// set, there is no cache.
   std::function<std::unique_ptr<cache::KernelCache>(const std::string& folder)> open_cache;
-  tune::Measure measure;  ///< if not set, cost models decide, whatever the options say
+  tune::Services tune;
 };
 
 /// Compiles `source` for options.device: runs every step in the order of the page in compile.cpp. All passes

@@ -186,6 +186,9 @@ class Executable {
   /// `direction`: FE_COPY_*. The copy is complete on return. FE-D21.
   Result<void> copy(uint32_t device, uint32_t direction, void* to, const void* from, int64_t bytes) const;
 
+  /// Bytes that a run needs on the first device for its arena and the workspaces of kernels.
+  int64_t workspace_bytes() const { return run_bytes(0, steps, arena_bytes[0]); }
+
   /// How runs are recorded, or what prevents it. Valid after prepare().
   const RecordingPlan& recording() const { return recording_; }
 
@@ -225,6 +228,9 @@ class Executable {
       early_ = early;
       defers_checks_ = early && defer_checks;
     }
+    /// The memory of the caller that later runs use as the first device's arena, where the caller's stream
+    /// orders its uses and it has Executable::workspace_bytes(); null, or too little: the pool's.
+    void use_workspace(void* data, uint64_t bytes) { workspace_ = {static_cast<std::byte*>(data), bytes}; }
     /// FE-D codes for resources that it could not get.
     const Result<void>& opened() const { return opened_; }
     /// The stream that receives a device's work; null: the device's default stream.
@@ -259,8 +265,9 @@ class Executable {
     Context(const Executable& executable, std::span<const Launch> launches,
             std::span<const int64_t> arena_bytes, void* native_stream, ArenaPool* arenas = nullptr);
     Result<void> open(uint32_t device, std::span<const Launch> launches, void* native_stream);
-    /// The offset after the arena at which workspaces outside the arena begin.
-    int64_t arena_end(uint32_t device) const;
+    int64_t arena_end(uint32_t device) const {
+      return executable_.workspaces_after(device, arena_bytes_[device]);
+    }
 
     const Executable& executable_;
     Result<void> opened_;
@@ -269,6 +276,7 @@ class Executable {
     std::optional<std::vector<LaunchTime>> times_;
     bool early_ = false;
     bool defers_checks_ = false;
+    std::span<std::byte> workspace_;              ///< use_workspace()
     ArenaPool* const arenas_;                     ///< of the first device; null: the context keeps its arena
     ArenaPool::Order order_;                      ///< of the first device's runs
     const std::span<const int64_t> arena_bytes_;  ///< by device
@@ -290,6 +298,10 @@ class Executable {
     std::span<const void* const> inputs;
     std::span<void* const> outputs;
   };
+  /// The size of a device's arena, with the workspaces of these launches after it.
+  int64_t run_bytes(uint32_t device, std::span<const Launch> launches, int64_t arena) const;
+  /// The offset after an arena at which workspaces outside the arena begin.
+  int64_t workspaces_after(uint32_t device, int64_t arena) const;
   /// Whether runs on this stream may have the first device's arena of a pool.
   bool shares_arenas(const void* native_stream) const {
     const bool in_order = devices[0]->host_memory ? devices.size() == 1 : native_stream != nullptr;

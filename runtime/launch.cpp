@@ -58,9 +58,22 @@ bool is_kernel(const Launch& launch) { return launch.copy == no_copy && !launch.
 
 }  // namespace
 
-int64_t Executable::Context::arena_end(uint32_t device) const {
-  const auto alignment = static_cast<int64_t>(executable_.devices[device]->alignment);
-  return (arena_bytes_[device] + alignment - 1) / alignment * alignment;
+int64_t Executable::workspaces_after(uint32_t device, int64_t arena) const {
+  const auto alignment = static_cast<int64_t>(devices[device]->alignment);
+  return (arena + alignment - 1) / alignment * alignment;
+}
+
+int64_t Executable::run_bytes(uint32_t device, std::span<const Launch> launches, int64_t arena) const {
+  int64_t bytes = arena;
+  for (const auto& launch : launches) {
+    if (device_of(launch) != device || !is_kernel(launch)) continue;
+    // A negative offset means that the workspace is not in the memory plan: reserve the largest one after the
+    // arena. Launches of a device run in order, so they can share it.
+    const auto& kernel = kernels[launch.kernel];
+    if (launch.workspace < 0 && kernel.workspace_bytes > 0)
+      bytes = std::max(bytes, workspaces_after(device, arena) + kernel.workspace_bytes * workers_of(device));
+  }
+  return bytes;
 }
 
 std::optional<uint32_t> Executable::device_of(const Launch& launch) const {
@@ -90,20 +103,14 @@ Result<void> Executable::Context::open(uint32_t d, std::span<const Launch> launc
   auto& work = work_[d];
   const auto& device = *executable_.devices[d];
   bool fails = false, has_peers = false;
-  work.bytes = arena_bytes_[d];
+  work.bytes = executable_.run_bytes(d, launches, arena_bytes_[d]);
   for (const auto& launch : launches) {
     const bool is_done_here = executable_.device_of(launch) == d;
     const bool is_of_peers =
         launch.copy == FE_COPY_PEER && (is_done_here || executable_.giver_of(launch) == d);
     has_peers = has_peers || is_of_peers;
     work.used = work.used || is_done_here || is_of_peers;
-    if (!is_done_here || !is_kernel(launch)) continue;
-    fails = fails || executable_.may_fail(launch);
-    const auto& kernel = executable_.kernels[launch.kernel];
-    // A negative offset means that the workspace is not in the memory plan: reserve the largest one after the
-    // arena. Launches of a device run in order, so they can share it.
-    if (launch.workspace >= 0 || kernel.workspace_bytes == 0) continue;
-    work.bytes = std::max(work.bytes, arena_end(d) + kernel.workspace_bytes * executable_.workers_of(d));
+    fails = fails || (is_done_here && executable_.may_fail(launch));
   }
   if (!device.host_memory && (work.used || native_stream)) {
     FE_TRY(work.stream, device.open_stream(native_stream));
@@ -532,6 +539,14 @@ Result<void> Executable::run(Context& context, std::span<const void* const> inpu
   const Buffers buffers{input_data, output_data};
   if (!context.arenas_) return run_in_arenas(context, buffers);
   auto& work = context.work_[0];
+  const auto given = context.workspace_;
+  if (context.order_.native && given.data() && static_cast<int64_t>(given.size()) >= work.bytes &&
+      reinterpret_cast<uintptr_t>(given.data()) % devices[0]->alignment == 0) {
+    work.arena = given.data();
+    auto done = run_in_arenas(context, buffers);
+    work.arena = nullptr;
+    return done;
+  }
   FE_TRY(const auto arena, context.arenas_->take(devices[0], work.bytes, context.order_));
   work.arena = arena.data;
   auto done = run_in_arenas(context, buffers);

@@ -116,6 +116,7 @@ Result<bool> Executable::replay(Context& context, const Buffers& buffers) const 
     if (recorded.refused) return false;
     std::vector<void*> addresses;
     for (const size_t k : plan.fixed) addresses.push_back(port(k));
+    addresses.push_back(context.work_[plan.device].arena);
     // Record only if recent runs used the same addresses: the first run also does one-time preparation, and a
     // port whose address changes in every run would need a recording per run.
     if (std::ranges::find(recorded.addresses, addresses) == recorded.addresses.end()) {

@@ -68,14 +68,15 @@ class Round {
     in_.decisions.begin();
     // Candidates without a known decision are measured, where this is requested. A lock forbids it, and a
     // single kernel is no group.
-    if (request_.tune.mode == tune::Mode::measure && request_.measure && !in_.decisions.is_locked() &&
-        !in_.kernel) {
+    if (request_.tune.mode == tune::Mode::measure && request_.services.measure &&
+        !in_.decisions.is_locked() && !in_.kernel) {
       const auto trials = request_.open_cache ? request_.open_cache() : nullptr;
       auto options = request_.options;
       options.cache = trials.get();
       in_.watch.begin("tune");
-      FE_CHECK(request_.measure({in_.groups, in_.parts ? &*in_.parts : nullptr, placement_, in_.devices},
-                                request_.tune, options, in_.costs, in_.blocklist, in_.decisions, in_.ledger));
+      FE_CHECK(request_.services.measure(
+          {in_.groups, in_.parts ? &*in_.parts : nullptr, placement_, in_.devices}, request_.tune, options,
+          in_.costs, in_.blocklist, in_.decisions, in_.ledger));
       in_.watch.begin("select");
     }
     // Libraries that run a whole group, or a part of it with the rest left to the code generator.
@@ -94,7 +95,8 @@ class Round {
 
   Result<void> keep_decisions() {
     FE_CHECK(in_.decisions.check());
-    if (!request_.tune.lock.empty()) FE_CHECK(in_.decisions.write_lock(request_.tune.lock, in_.devices));
+    if (!request_.tune.lock.empty() && request_.services.write_lock)
+      FE_CHECK(request_.services.write_lock(request_.tune.lock, in_.decisions.taken(), in_.devices));
     if (auto* seen = request_.options.observation)
       seen->selections = {in_.decisions.taken().begin(), in_.decisions.taken().end()};
     return {};

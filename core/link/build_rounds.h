@@ -39,7 +39,7 @@ struct BuildRequest {
   /// where candidates are measured, they get a cache of their own with counts of its own
   BuildOptions options;
   cache::OpenKernelCache open_cache;  ///< empty: nothing is cached
-  tune::Measure measure;              ///< empty: nothing is measured
+  tune::Services services;
   tune::Options tune;
   bool stores_in_place = true;  ///< results may overwrite operands that are dead
   bool links = true;            ///< false: building ends before anything is loaded

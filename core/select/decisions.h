@@ -12,7 +12,6 @@
 #include <tuple>
 #include <vector>
 
-#include "core/select/tuning_options.h"
 #include "core/support/error.h"
 #include "runtime/device.h"
 
@@ -45,35 +44,44 @@ struct Taken {
   Decision decision{};
 };
 
-/// A folder with one file for each decision. The file's name is a hash of everything on which the decision
-/// depends. An entry is checked against its own hash. A damaged one is renamed, with a warning (FE-T40), and
-/// its kernel is decided again. A folder that other users can write to is not used. Safe for any number of
-/// processes.
+/// The subject of a decision: its kind, the kind of device, and the kernel's entry.
+using DecisionKey = std::tuple<DecisionKind, std::string, std::string>;
+
+/// Decisions of earlier compilations, by a hash of everything on which each depends; with an empty hash
+/// nothing is found or kept. Safe for any number of threads. Faults are warnings: a compilation goes on
+/// without them.
 class DecisionStore {
  public:
-  /// An empty folder name: nothing is stored. FE-T41, a warning, where the folder is not safe.
-  explicit DecisionStore(std::string folder);
-  bool is_open() const { return !folder_.empty(); }
-  std::optional<Decision> find(const std::string& key) const;
-  /// FE-T41, a warning, where the entry cannot be written.
-  void keep(const std::string& key, const Decision& decision) const;
-
- private:
-  std::string folder_;
+  virtual ~DecisionStore() = default;
+  virtual std::optional<Decision> find(const std::string& key) const = 0;
+  virtual void keep(const std::string& key, const Decision& decision) const = 0;
 };
 
-inline constexpr std::string_view decision_suffix = ".decision";
+/// A decisions lock: a kernel without an entry in it is an error.
+struct DecisionLock {
+  std::string path{};
+  std::map<DecisionKey, Decision> decisions{};
+  std::map<DecisionKey, std::string> places{};               ///< the position of each entry in the file
+  std::map<std::string, runtime::SourcedNumbers> numbers{};  ///< those that it sets, by kind of device
+};
+
+/// The advice that ends each error about a lock.
+inline constexpr std::string_view lock_cure =
+    "write the lock anew with --lock-decisions, or compile without --decisions";
 
 /// The decisions of one compilation: those known before it, and those that it makes. Not thread-safe.
 class Decisions {
  public:
-  /// Without decisions: costs decide.
-  Decisions() : store_(std::make_unique<DecisionStore>("")) {}
+  /// By kind of device, a hash of everything on which a decision depends besides the kernel; nothing is
+  /// stored for a device without a hash.
   using Contexts = std::map<std::string, std::string>;
-  /// `contexts` is called only where there is a store. It returns, by kind of device, a hash of everything on
-  /// which a decision depends besides the kernel; nothing is stored for a device without a hash. Errors are
-  /// those of reading a lock: FE-M01 to FE-M04, FE-M08, FE-M14.
-  static Result<Decisions> open(const tune::Options& options, const std::function<Contexts()>& contexts);
+
+  /// Without decisions: costs decide.
+  Decisions() = default;
+  Decisions(std::unique_ptr<const DecisionStore> store, Contexts contexts)
+      : store_(std::move(store)), contexts_(std::move(contexts)) {}
+  /// A lock decides everything: neither a store nor a measurement changes a replay.
+  explicit Decisions(DecisionLock lock);
 
   /// The decision about a kernel, by its entry; none where costs decide.
   std::optional<Decision> find(DecisionKind kind, const std::string& device, const std::string& entry);
@@ -82,6 +90,7 @@ class Decisions {
   const std::string& lock_path() const { return lock_path_; }
   /// tune::Options::libraries_first.
   bool libraries_first() const { return libraries_first_; }
+  void set_libraries_first(bool first) { libraries_first_ = first; }
   /// Sets a decision. `keep`: stores it for other compilations too.
   void set(DecisionKind kind, const std::string& device, const std::string& entry, Decision decision,
            bool keep);
@@ -94,18 +103,14 @@ class Decisions {
   Result<void> check() const;
   /// Sets the devices' numbers to those of the lock, by kind; numbers that are not in the lock stay.
   void lock_numbers(const runtime::Devices& devices) const;
-  /// FE-C10 where the file cannot be written.
-  Result<void> write_lock(const std::string& path, const runtime::Devices& devices) const;
 
  private:
-  using Key = std::tuple<DecisionKind, std::string, std::string>;
-  Result<void> read_lock(const std::string& path);
-  std::string store_key(const Key& key) const;
+  std::string store_key(const DecisionKey& key) const;
 
-  std::unique_ptr<DecisionStore> store_;
+  std::unique_ptr<const DecisionStore> store_;  ///< null: nothing is stored
   Contexts contexts_;
-  std::map<Key, std::optional<Decision>> known_;            ///< none: the store has no entry
-  std::map<Key, std::string> locked_;                       ///< the position of each entry in the lock
+  std::map<DecisionKey, std::optional<Decision>> known_;    ///< none: the store has no entry
+  std::map<DecisionKey, std::string> locked_;               ///< DecisionLock::places
   std::map<std::string, runtime::SourcedNumbers> numbers_;  ///< of the lock, by kind of device
   std::string lock_path_;
   bool libraries_first_ = false;
@@ -125,9 +130,5 @@ Error not_locked(const Decisions& decisions, std::string_view entry);
 
 /// "k_…: 12.3 us measured, 10.1 us by cost; costs pick 'llvm', 14.0 us measured", as far as known.
 std::string figures_text(std::string_view entry, const Decision& decision);
-
-/// The text of a decisions lock: the target numbers by which groups were formed, one table for each kind of
-/// device, and the choices in order. Equal decisions give equal texts.
-std::string lock_text(std::span<const Taken> taken, const runtime::Devices& devices);
 
 }  // namespace ferrite::core::select

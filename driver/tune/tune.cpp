@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 
 #include "core/ir/kernel/flatten.h"
 #include "core/plugin/advice.h"
 #include "core/select/propose.h"
 #include "core/support/hash.h"
+#include "driver/tune/decision_store.h"
+#include "driver/tune/decisions_lock.h"
 #include "driver/tune/single_group.h"
 #include "driver/tune/trial.h"
 #include "ferrite/counted.hpp"
@@ -368,6 +371,20 @@ Result<void> measure(const Subject& subject, const Options& options, const link:
                      plugin::CostModels& costs, const select::CandidateBlocklist& blocklist,
                      select::Decisions& decisions, Ledger& ledger) {
   return Tuner(subject, options, build, costs, blocklist, decisions, ledger).run();
+}
+
+Result<Decisions> open_decisions(const Options& options,
+                                 const std::function<Decisions::Contexts()>& contexts) {
+  if (!options.replay.empty()) {
+    FE_TRY(auto lock, read_lock(options.replay));
+    return Decisions(std::move(lock));
+  }
+  std::error_code failed;
+  // Mode `cached` only reads decisions. Without a store it costs nothing.
+  const bool stored = !options.folder.empty() && std::filesystem::exists(options.folder, failed);
+  if (options.mode == Mode::off || (options.mode == Mode::cached && !stored)) return Decisions();
+  auto store = open_store(options.folder);
+  return store ? Decisions(std::move(store), contexts()) : Decisions();
 }
 
 }  // namespace ferrite::core::tune

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The autotuner: measures the candidates of each distinct kernel on its device, within a budget.
+// The autotuner: measures the candidates of each distinct kernel on its device, within a budget, and keeps
+// decisions for later compilations.
 #pragma once
 
 #include "core/link/measure.h"
@@ -20,5 +21,10 @@ namespace ferrite::core::tune {
 Result<void> measure(const Subject& subject, const Options& options, const link::BuildOptions& build,
                      plugin::CostModels& costs, const select::CandidateBlocklist& blocklist,
                      select::Decisions& decisions, Ledger& ledger);
+
+/// The decisions of the lock options.replay if it is given; else those of the store options.folder, which
+/// mode `measure` creates. Errors are those of read_lock().
+Result<select::Decisions> open_decisions(const Options& options,
+                                         const std::function<select::Decisions::Contexts()>& contexts);
 
 }  // namespace ferrite::core::tune

@@ -31,7 +31,8 @@ typedef struct {
   const fe_exchange_api* api;
   PyObject* api_capsule;
   Py_ssize_t input_count, output_count, computed_count;
-  int mutates;  // some input
+  int mutates;          // some input
+  long long workspace;  // bytes of the device's memory that a run needs; -1: not yet known
   ProgramInput* inputs;
   ProgramOutput* outputs;
   PyObject* recipe;
@@ -153,6 +154,7 @@ static PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
   self->api_capsule = capsule;
   self->model = model;
   self->recipe = recipe;
+  self->workspace = -1;
   Py_INCREF(capsule);
   Py_INCREF(model);
   Py_INCREF(recipe);
@@ -273,6 +275,42 @@ typedef struct {
   int64_t shape[2 * most_rank];
 } PermutedView;
 
+/// Allocates the workspace of a run, so that the library's allocator reuses it for other tensors of the
+/// stream.
+static int allocate_workspace(Program* self, DLTensor** inputs, DLDevice device,
+                              DLManagedTensorVersioned** made, ferrite_run_options* options) {
+  if (self->workspace < 0) {
+    // Only tensors tell in which memory a program expects them.
+    Py_ssize_t on_device = 0;
+    for (Py_ssize_t k = 0; k < self->input_count; ++k)
+      on_device += inputs[k]->device.device_type != kDLCPU;
+    if (on_device == 0) return 0;
+    uint64_t bytes = 0;
+    int32_t status;
+    ferrite_model* model = ((Model*)self->model)->model;
+    Py_BEGIN_ALLOW_THREADS
+    status =
+        ferrite_model_workspace(model, (const DLTensor* const*)inputs, (uint64_t)self->input_count, &bytes);
+    Py_END_ALLOW_THREADS
+    if (status != FERRITE_OK) {
+      raise_last();
+      return -1;
+    }
+    self->workspace = (long long)bytes;
+  }
+  if (self->workspace == 0) return 0;
+  int64_t count = self->workspace;
+  DLTensor prototype = {
+      .device = device, .ndim = 1, .dtype = {.code = kDLUInt, .bits = 8, .lanes = 1}, .shape = &count};
+  if (self->api->allocate(&prototype, made, NULL, set_allocation_error) != 0) {
+    if (!PyErr_Occurred()) PyErr_NoMemory();
+    return -1;
+  }
+  options->workspace = (*made)->dl_tensor.data;
+  options->workspace_bytes = (uint64_t)count;
+  return 0;
+}
+
 // program(list) -> list. Empties the list of arguments, so that tensors that only it holds are freed after
 // the run.
 static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs) {
@@ -292,6 +330,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
   PyObject* arguments = PyList_GetSlice(list, 0, PyList_Size(list));  // keeps them alive during the run
   PyObject* results = NULL;
   size_t allocated = 0;
+  DLManagedTensorVersioned* workspace = NULL;
   if (!tensors || !pointers || !managed || !arguments) {
     if (!PyErr_Occurred()) PyErr_NoMemory();
     goto done;
@@ -358,6 +397,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
       // PyTorch's default stream is the driver's legacy stream, whose handle is null in one form and this in
       // the other. A run without a stream would not wait for PyTorch's work.
       if (!options.stream) options.stream = legacy_stream;
+      if (allocate_workspace(self, pointers, device, &workspace, &options) != 0) goto done;
     }
     if (PyList_SetSlice(list, 0, PyList_Size(list), NULL) != 0) goto done;
     ferrite_model* model = ((Model*)self->model)->model;
@@ -398,6 +438,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
       Py_CLEAR(results);
   }
 done:
+  if (workspace && workspace->deleter) workspace->deleter(workspace);
   for (size_t k = 0; managed && k < allocated; ++k)
     if (managed[k] && managed[k]->deleter) managed[k]->deleter(managed[k]);
   Py_XDECREF(arguments);
@@ -411,7 +452,7 @@ done:
 static PyMemberDef program_members[] = {
     {"model", T_OBJECT_EX, offsetof(Program, model), READONLY, "The program's model."},
     {"recipe", T_OBJECT_EX, offsetof(Program, recipe), READONLY,
-     "What makes the program again in another process; None: nothing does."},
+     "The recipe from which another process makes the program again; None: there is none."},
     {NULL, 0, 0, 0, NULL}};
 static PyType_Slot program_slots[] = {{Py_tp_new, program_new},
                                       {Py_tp_dealloc, program_free},

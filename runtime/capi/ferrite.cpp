@@ -251,7 +251,7 @@ Result<void> run_into(std::string_view function, ferrite_model* model, const fer
   FE_TRY(const auto targets,
          capi::bind_outputs(*model->model, program->outputs(), outputs, output_count, device));
   const ferrite_model::RunKey place{program, options.stream};
-  return model->run(place, model->take(place), bound, targets, options.defer_checks != 0);
+  return model->run(place, model->take(place), bound, targets, options);
 }
 
 Result<void> run_alloc(std::string_view function, ferrite_model* model, const ferrite_run_options& options,
@@ -284,7 +284,7 @@ Result<void> run_alloc(std::string_view function, ferrite_model* model, const fe
   }
   FE_TRY(const auto targets,
          capi::bind_outputs(*model->model, ports, tensors.data(), tensors.size(), device));
-  FE_CHECK(model->run(place, std::move(staging), bound, targets, options.defer_checks != 0));
+  FE_CHECK(model->run(place, std::move(staging), bound, targets, options));
   // Output arguments are written on success only.
   for (size_t k = 0; k < made.size(); ++k) outputs[k] = made[k].release();
   return {};
@@ -328,6 +328,22 @@ int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* input
     FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
     FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
     FE_TRY(const auto program, model->prepare(bound, device.any_has(list(inputs, input_count))));
+    return {};
+  });
+}
+
+int32_t ferrite_model_workspace(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
+                                uint64_t* bytes) {
+  return guarded([&]() -> Result<void> {
+    if (!model) return null_argument("ferrite_model_workspace", "model");
+    if (!bytes) return null_argument("ferrite_model_workspace", "bytes");
+    FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
+    FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
+    FE_TRY(const auto program, model->prepare(bound, device.any_has(list(inputs, input_count))));
+    const auto executable = program->executable();
+    *bytes = executable && executable->devices[0]->has_streams()
+                 ? static_cast<uint64_t>(executable->workspace_bytes())
+                 : 0;
     return {};
   });
 }

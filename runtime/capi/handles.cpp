@@ -78,10 +78,11 @@ Result<std::shared_ptr<const capi::RunnableProgram>> ferrite_model::prepare(
 
 Result<void> ferrite_model::run(const RunKey& place, std::unique_ptr<capi::Staging> staging,
                                 std::span<const capi::BoundTensor> inputs,
-                                std::span<const capi::BoundTensor> outputs, bool defer_checks) {
+                                std::span<const capi::BoundTensor> outputs,
+                                const ferrite_run_options& options) {
   auto start = std::chrono::steady_clock::now();
   // If the run fails, the staging is destroyed instead of reused: its state is unknown.
-  FE_CHECK(staging->run(inputs, outputs, defer_checks));
+  FE_CHECK(staging->run(inputs, outputs, options));
   double taken = milliseconds_since(start);
   put_back(place, std::move(staging));
   std::lock_guard lock(mutex);

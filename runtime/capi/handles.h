@@ -66,5 +66,5 @@ struct ferrite_model {
   ferrite::core::Result<void> run(const RunKey& place, std::unique_ptr<ferrite::core::capi::Staging> staging,
                                   std::span<const ferrite::core::capi::BoundTensor> inputs,
                                   std::span<const ferrite::core::capi::BoundTensor> outputs,
-                                  bool defer_checks);
+                                  const ferrite_run_options& options);
 };

@@ -84,13 +84,16 @@ Result<void> Staging::copy_out(Copy& copy, const void* from, const BoundTensor& 
 }
 
 Result<void> Staging::run(std::span<const BoundTensor> inputs, std::span<const BoundTensor> outputs,
-                          bool defer_checks) {
+                          const ferrite_run_options& options) {
   if (context_) FE_CHECK(context_->opened());
   const auto on_host = [](const BoundTensor& tensor) { return !tensor.on_device && tensor.bytes > 0; };
   // Return early only if the host has nothing to do after the run: all tensors are on the device.
   const bool early =
       native_stream_ && std::ranges::none_of(inputs, on_host) && std::ranges::none_of(outputs, on_host);
-  if (context_) context_->return_early(early, defer_checks);
+  if (context_) {
+    context_->return_early(early, options.defer_checks != 0);
+    context_->use_workspace(options.workspace, options.workspace_bytes);
+  }
   std::vector<const void*> in;
   std::vector<void*> out;
   for (size_t k = 0; k < inputs.size(); ++k) {

@@ -21,9 +21,8 @@ class Staging {
 
   /// Errors of RunnableProgram::run(); FE-D03 and FE-D21 if a copy needs memory or fails. On the caller's
   /// stream it returns as soon as the work is queued, unless the host must do something afterwards.
-  /// `defer_checks`: as Context::return_early().
   Result<void> run(std::span<const BoundTensor> inputs, std::span<const BoundTensor> outputs,
-                   bool defer_checks);
+                   const ferrite_run_options& options);
   /// Memory for device tensors that are used in this stream.
   Result<DeviceMemory> device_memory(std::shared_ptr<const Engine> engine);
 

@@ -245,7 +245,7 @@ def circles(reached: dict[str, dict[str, tuple[str, int]]], of: str = "folders")
             yield from walk(folder, [folder])
 
 
-LIBRARY_LAYERS = {"ferrite_base": 0, "ferrite_running": 1, "ferrite_capi": 1, "libferrite_runtime": 1, "ferrite_core": 2,
+LIBRARY_LAYERS = {"ferrite_base": 0, "ferrite_runtime": 1, "ferrite_capi": 1, "libferrite_runtime": 1, "ferrite_core": 2,
                   "ferrite_driver": 3, "libferrite": 3, "ferrite_tools": 4, "ferrite_cli": 4}  # fmt: skip
 LINKS = re.compile(r"\b(?:target_link_libraries|ferrite_embedding_library)\(\s*(\w+)([^)]*)\)")
 ALIAS = re.compile(r"\badd_library\(\s*([\w:]+)\s+ALIAS\s+(\w+)\s*\)")
@@ -346,6 +346,10 @@ def prose_rule(tree: Tree) -> Iterator[Violation]:
             for match in WHAT.finditer(comment):
                 if match["end"] != "?":
                     yield name, line + comment.count("\n", 0, match.start()), "a sentence begins with 'What': name the noun"
+        if Path(name).suffix in CPP_SUFFIXES:  # texts that users read
+            for literal in CPP_TOKEN.finditer(text):
+                if literal[0].startswith('"') and (match := WHAT.search(literal[0])) and match["end"] != "?":
+                    yield name, line_of(text, literal.start()), "a text begins a sentence with 'What': name the noun"
     for name, text in tree.texts.items():
         if name.startswith("docs/") and name.endswith(".md"):
             for number, line in enumerate(text.splitlines(), 1):

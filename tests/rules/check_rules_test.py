@@ -39,7 +39,7 @@ class CheckRules(unittest.TestCase):
             "backends/nvidia/target.cpp": LICENCE + '#include "llvm/IR/Module.h"\nauto name = "sm_90 cuda";\n',
             "docs/page.md": "cuda and https://llvm.org/docs\n",
             "core/ship.cpp": LICENCE + "// The relationship of a chip to its script, intelligible or amended.\n",
-            "tools/help.cpp": LICENCE + 'auto help = "What to compile for, as sm_90a or gfx942";  // "sm_90a"\n',
+            "tools/help.cpp": LICENCE + 'auto help = "The device, as sm_90a or gfx942";  // "sm_90a"\n',
         }
         self.assertEqual(self.messages(files), [])
 
@@ -108,11 +108,11 @@ class CheckRules(unittest.TestCase):
 
     def test_libraries_link_what_lies_below(self):
         licence = "# " + LICENCE[3:]
-        below = licence + "target_link_libraries(ferrite_core PUBLIC ferrite_running fmt::fmt)\n"
-        above = licence + "target_link_libraries(ferrite_running PUBLIC ferrite_base PRIVATE ferrite_core)\n"
+        below = licence + "target_link_libraries(ferrite_core PUBLIC ferrite_runtime fmt::fmt)\n"
+        above = licence + "target_link_libraries(ferrite_runtime PUBLIC ferrite_base PRIVATE ferrite_core)\n"
         self.assertEqual(self.messages({"core/CMakeLists.txt": below}), [])
         self.expect_one({"runtime/CMakeLists.txt": above}, "runtime/CMakeLists.txt:2", "links ferrite_core")
-        by_alias = licence + "target_link_libraries(ferrite_running PUBLIC Ferrite::ferrite)\n"
+        by_alias = licence + "target_link_libraries(ferrite_runtime PUBLIC Ferrite::ferrite)\n"
         for aliases in ("add_library(Ferrite::ferrite ALIAS libferrite)", "ferrite_embedding_library(libferrite ferrite ferrite_driver)"):
             with self.subTest(aliases):
                 files = {"runtime/CMakeLists.txt": by_alias, "driver/CMakeLists.txt": licence + aliases + "\n"}
@@ -144,6 +144,7 @@ class CheckRules(unittest.TestCase):
             ("sdk/a.h", LICENCE + "#pragma once\n// The first line.\n// A second sentence. What follows\n// it.\n", 4),
             ("tools/a.c", LICENCE + "int a; /* What\n it is */\n", 2),
             ("runtime/a.h", LICENCE + "#pragma once\nint a;  ///< What it has\n", 3),
+            ("tools/b.cpp", LICENCE + 'int a;\nauto help = "A number. What it costs.";\n', 3),
             ("plugins/CMakeLists.txt", hash_licence + "# What is built.\n", 2),
             ("python/a.py", hash_licence + 'def a():\n    \"\"\"Made.\n\n    What it is.\n    \"\"\"\n', 5),
             ("python/a.py", hash_licence + "a = 1  # What it has\n", 2),
@@ -151,7 +152,7 @@ class CheckRules(unittest.TestCase):
             with self.subTest(text):
                 self.expect_one({name: text}, f"{name}:{line}", "name the noun")
         for name, text in (
-            ("core/a.cpp", LICENCE + '// What is it? It says what holds, as Seen::What::size.\nauto a = "What is wrong.";\n'),
+            ("core/a.cpp", LICENCE + '// What is it? It says what holds, as Seen::What::size.\nauto a = "What is wrong?";\n'),
             ("python/a.py", hash_licence + 'a = "What is wrong."\nprint(\n    "What else.",\n)\n# Whatever it is.\n'),
             ("tests/a.cpp", LICENCE + "// What is tested.\n"),
         ):

@@ -544,8 +544,8 @@ class Planner {
     plan_.cycles = products * (static_cast<double>(ceil_div(plan_.depth.extent, lanes)) + 8.0);
   }
 
-  /// Whether AMX tile registers can compute it: bf16 rows along the depth, or windows whose channels fill
-  /// whole tiles of the depth, and bf16 columns packed for AMX.
+  /// Whether AMX registers can compute it: bf16 rows along the depth, or windows whose channels fill
+  /// whole registers of the depth, and bf16 columns packed for AMX.
   bool uses_amx() const {
     constexpr int64_t least_rows = 8;  // fewer rows are bound by memory anyway
     constexpr int64_t least_places = 4;
@@ -557,13 +557,12 @@ class Planner {
       const auto& row = plan_.row;
       const bool along =
           row.access == Access::direct ? row.step == 1 : row.access == Access::block && row.depth_inside;
-      return along && row.load != none && op(row.load).dtype == bf16 &&
-             plan_.depth.extent % amx_tile_depth == 0;
+      return along && row.load != none && op(row.load).dtype == bf16 && plan_.depth.extent % amx_depth == 0;
     }
     const auto& window = *plan_.window;
     return window.region && !window.planar && !plan_.channelwise && window.places >= least_places &&
            window.load != none && window.statement.ops[window.load].dtype == bf16 &&
-           window.channels % amx_tile_depth == 0;
+           window.channels % amx_depth == 0;
   }
 
   const Target& target_;

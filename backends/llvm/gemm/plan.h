@@ -94,7 +94,7 @@ struct GemmPlan {
   Operand row, column;
   std::optional<Window> window;  ///< if the rows are read through windows
   std::optional<Winograd> winograd;
-  /// Bf16 rows and columns are multiplied with AMX tile registers; windows are copied as bf16.
+  /// Bf16 rows and columns are multiplied with AMX registers; windows are copied as bf16.
   bool amx = false;
   /// The next panel of columns is prefetched while this one is multiplied: each row block prefetches some
   /// lines per depth step.

@@ -19,7 +19,7 @@ class Sizes {
     if (plan_.winograd) return choose_winograd();
     plan_.in_runs = plan_.far_columns && !shared_ && !plan_.window;
     if (plan_.amx) {
-      take_amx_tiles();
+      take_amx_registers();
     } else if (plan_.dots == 0) {
       if (config_.rows == 0 && plan_.in_runs && plan_.rows.extent == 1)
         choose_whole_runs();
@@ -61,13 +61,13 @@ class Sizes {
     return true;
   }
 
-  /// Two by two AMX tiles. A tile multiplication takes as many cycles as the tile has rows.
-  void take_amx_tiles() {
-    plan_.block_rows = 2 * amx_tile_rows;
+  /// Two by two AMX registers. A multiplication takes as many cycles as the register has rows.
+  void take_amx_registers() {
+    plan_.block_rows = 2 * amx_rows;
     plan_.block_vectors = 2;
-    const auto tiles = [](int64_t count) { return static_cast<double>(ceil_div(count, amx_tile_rows)); };
+    const auto registers = [](int64_t count) { return static_cast<double>(ceil_div(count, amx_rows)); };
     plan_.cycles =
-        tiles(plan_.line_rows()) * tiles(plan_.columns.extent) * steps() * amx_tile_rows / amx_tile_depth;
+        registers(plan_.line_rows()) * registers(plan_.columns.extent) * steps() * amx_rows / amx_depth;
   }
 
   /// Registers hold the sums, the columns of a step and a row's element. Without fused multiply-adds, some
@@ -471,7 +471,7 @@ class Sizes {
 }  // namespace
 
 int64_t lines_of_step(const GemmPlan& plan) {
-  const int64_t steps = plan.amx ? amx_tile_depth : 1;
+  const int64_t steps = plan.amx ? amx_depth : 1;
   return ceil_div(steps * plan.block_columns() * bits_of(plan.column.dtype) / 8, cache_line);
 }
 

@@ -227,6 +227,16 @@ class _Namespace:
             setattr(place, last, value)
 
 
+class _OneList(fx.CodeGen):
+    """Code of a function of one list, which it empties: each tensor is freed after its last use, even while
+    the function runs. Arguments of a call are held by their caller until it returns."""
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, **options: Any) -> str:
+        names = [variable.split(":")[0].split("=")[0].strip() for variable in free_vars]
+        unpacked = f"    {', '.join(names)}, = ferrite_arguments\n" if names else ""
+        return f"def {self._func_name}(self, ferrite_arguments):\n{unpacked}    ferrite_arguments.clear()"
+
+
 class Eager:
     """The code of an FX graph as a function of one list. names: of its globals; attributes: of its `self`."""
 
@@ -242,15 +252,18 @@ class Eager:
 
     @staticmethod
     def of(module: fx.GraphModule) -> Eager:
-        code = module.graph.python_code("self")
+        usual = module.graph._codegen
+        module.graph.set_codegen(_OneList())
+        try:
+            code = module.graph.python_code("self")
+        finally:
+            module.graph.set_codegen(usual)
         nodes = [node for node in module.graph.nodes if node.op in ("get_attr", "call_module")]
         attributes = {node.target: operator.attrgetter(node.target)(module) for node in nodes}
         return Eager(code.src, code.globals, attributes)
 
     def __call__(self, arguments: list[Any]) -> Sequence[Any]:
-        given = list(arguments)
-        arguments.clear()
-        return self._forward(self._self, *given)
+        return self._forward(self._self, arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
         names = {

@@ -142,21 +142,24 @@ def _keeps_less(
     level: Mapping[fx.Node, int],
     bytes_of: Callable[[fx.Node], int],
 ) -> bool:
-    """Whether moving a group to its later levels keeps no more memory: its operands must then live longer,
-    and its results need not live before."""
+    """Whether moving a group to its later levels keeps no more bytes, counted once for each level that they
+    live: its operands may then live longer, and its results need not live before."""
     moved = set(group)
     needed: dict[fx.Node, int] = {}  # operands, and the last level that then uses them
     for node in group:
         for used in node.all_input_nodes:
             if used not in moved:
                 needed[used] = max(needed.get(used, -1), latest[node])
-    kept = sum(
-        bytes_of(used)
-        for used, last in needed.items()
-        if bytes_of(used) > _few_bytes
-        and all(level.get(user, math.inf) < last for user in used.users if user not in moved)
+    kept = 0.0
+    for used, last in needed.items():
+        if bytes_of(used) > _few_bytes:
+            until = max(level.get(user, math.inf) for user in used.users)
+            kept += bytes_of(used) * max(0, last - until)
+    return kept <= sum(
+        bytes_of(node) * (latest[node] - level[node])
+        for node in group
+        if any(user not in moved for user in node.users)
     )
-    return kept <= sum(bytes_of(node) for node in group if any(user not in moved for user in node.users))
 
 
 def _connected(nodes: Iterable[fx.Node]) -> list[list[fx.Node]]:

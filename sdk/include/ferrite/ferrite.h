@@ -174,6 +174,11 @@ typedef struct ferrite_run_options {
   // stream reports an index that was out of range (FE-X10); nothing is read or written there in any case.
   // An error that no later run reports is a warning in the log when the model is freed.
   uint32_t defer_checks;
+  // For a run on a stream: memory of the session's device that the run uses between its kernels, of
+  // ferrite_model_workspace() bytes and aligned to 256; it may be freed in the order of that stream. Null, or
+  // less memory than the run needs: the session provides it, and keeps it from one run to the next.
+  void* workspace;
+  uint64_t workspace_bytes;
 } ferrite_run_options;
 // ferrite_run and ferrite_run_alloc with options, which may be null. Release a tensor made on the device when
 // the work that uses it is finished or, if the run had a stream, queued on that stream.
@@ -187,6 +192,10 @@ FERRITE_API int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_r
 // Compiles for these shapes and for the memory of these tensors without running; their data may be null.
 FERRITE_API int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs,
                                           uint64_t input_count);
+// Sets `bytes` to the size of ferrite_run_options::workspace for tensors of these shapes in this memory, and
+// compiles for them; 0 if the session's device has no streams. The data of the tensors may be null.
+FERRITE_API int32_t ferrite_model_workspace(ferrite_model* model, const DLTensor* const* inputs,
+                                            uint64_t input_count, uint64_t* bytes);
 // Compiles for these shapes and each of the targets ("x86-64-v4", "sm_90a", ...; with no target, for the
 // session's devices on this machine) and writes a package to `path` (.fepkg), which ferrite_model_load()
 // reads, also in libferrite_runtime. The data of `inputs` may be null. Loads no code. FERRITE_EUNSUPPORTED

@@ -188,6 +188,7 @@ struct RunOptions {
   void* stream = nullptr;          ///< as in ferrite_run_options; null: the run waits for its work
   bool outputs_on_device = false;  ///< results are in the memory of Session::device()
   bool defer_checks = false;       ///< as in ferrite_run_options
+  std::span<std::byte> workspace;  ///< as in ferrite_run_options; of Model::workspace() bytes
 };
 
 /// The loaded plugins of a pipeline. Models keep their session alive.
@@ -289,6 +290,8 @@ class Model {
     wanted.stream = options.stream;
     wanted.outputs_on_device = options.outputs_on_device;
     wanted.defer_checks = options.defer_checks;
+    wanted.workspace = options.workspace.data();
+    wanted.workspace_bytes = options.workspace.size();
     std::vector<DLManagedTensorVersioned*> made(ferrite_model_output_count(handle_.get()));
     detail::check_call(ferrite_run_alloc_with(handle_.get(), &wanted, given.pointers.data(),
                                               given.pointers.size(), made.data(), made.size()));
@@ -304,6 +307,15 @@ class Model {
   void compile(std::span<const Tensor> inputs) {
     Arguments given(inputs);
     detail::check_call(ferrite_model_compile(handle_.get(), given.pointers.data(), given.pointers.size()));
+  }
+  /// The size of RunOptions::workspace for tensors of these shapes in this memory; their elements are not
+  /// read.
+  uint64_t workspace(std::span<const Tensor> inputs) {
+    Arguments given(inputs);
+    uint64_t bytes = 0;
+    detail::check_call(
+        ferrite_model_workspace(handle_.get(), given.pointers.data(), given.pointers.size(), &bytes));
+    return bytes;
   }
   /// Compiles for these shapes and each of the targets, none: those of this machine, and writes a package.
   void save(const std::string& path, std::span<const Tensor> inputs,

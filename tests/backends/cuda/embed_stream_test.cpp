@@ -285,6 +285,48 @@ TEST_F(EmbedStreamTest, ModelsShareAnArenaInTheOrderOfAStream) {
   close();
 }
 
+TEST_F(EmbedStreamTest, TheWorkspaceIsMemoryOfTheCaller) {
+  // The sum of many elements is one of parts, which live between its two kernels.
+  constexpr int64_t elements = 1 << 16;
+  std::ofstream(file("sum.fe")) << "ferrite graph 0\ngraph @sum(%x: f32[" << elements
+                                << "]) -> (%r \"r\") {\n"
+                                   "  %r = reduce_sum(%x) {axes = [0], keepdims = true}\n}\n";
+  open("sum.fe");
+  uint64_t memory = 0, arena = 0, bytes = 0;
+  ASSERT_EQ(driver_.alloc(&memory, elements * sizeof(float)), 0);
+  std::memset(reinterpret_cast<void*>(memory), 0, elements * sizeof(float));
+  Bound x(driver_, kDLFloat, 32), r(driver_, kDLFloat, 32);
+  DLTensor given = x.tensor;
+  int64_t dims[] = {elements};
+  given.data = reinterpret_cast<void*>(memory);
+  given.shape = dims;
+  r.shape[0] = 1;
+  const DLTensor* inputs[] = {&given};
+  DLTensor* outputs[] = {&r.tensor};
+  ASSERT_EQ(ferrite_model_workspace(model_, inputs, 1, &bytes), FERRITE_OK) << last();
+  ASSERT_GT(bytes, 0u);
+  ASSERT_EQ(driver_.alloc(&arena, bytes), 0);
+  ferrite_run_options options{};
+  options.size = sizeof options;
+  options.stream = new_stream();
+  options.workspace = reinterpret_cast<void*>(arena);
+  const auto allocated_by_a_run = [&](uint64_t workspace_bytes) {
+    options.workspace_bytes = workspace_bytes;
+    calls();
+    EXPECT_EQ(ferrite_run_with(model_, &options, inputs, 1, outputs, 1), FERRITE_OK) << last();
+    return std::ranges::count_if(calls(), [](const auto& line) { return line.starts_with("cuMemAlloc"); });
+  };
+  std::memset(options.workspace, 0xff, bytes);
+  EXPECT_EQ(allocated_by_a_run(bytes), 0);
+  const auto* const written = static_cast<const unsigned char*>(options.workspace);
+  EXPECT_TRUE(std::any_of(written, written + bytes, [](unsigned char byte) { return byte != 0xff; }));
+  EXPECT_EQ(allocated_by_a_run(bytes - 1), 1) << "too little: the session's own";
+  EXPECT_EQ(ferrite_model_workspace(model_, inputs, 1, nullptr), FERRITE_EINVALID);
+  driver_.free(memory);
+  driver_.free(arena);
+  close();
+}
+
 TEST_F(EmbedStreamTest, TheAllocatorIsToldOfTheStream) {
   struct Pool {
     std::set<void*> streams;

@@ -8,8 +8,9 @@
 
 #include "core/ir/kernel/flatten.h"
 #include "core/ir/loop/verify.h"
-#include "core/select/decisions.h"
+#include "driver/tune/decisions_lock.h"
 #include "driver/tune/single_group.h"
+#include "driver/tune/tune.h"
 #include "tests/core/ir/loop_support.h"
 
 namespace ferrite::core::tune {
@@ -115,7 +116,7 @@ TEST(Decisions, AreKeptByAllThatTheyDependOn) {
   options.folder = folder.string();
   const auto open = [&](const std::string& context) {
     auto opened =
-        Decisions::open(options, [&] { return Decisions::Contexts{{"cpu", context}, {"other", ""}}; });
+        open_decisions(options, [&] { return Decisions::Contexts{{"cpu", context}, {"other", ""}}; });
     EXPECT_TRUE(opened);
     return std::move(*opened);
   };
@@ -149,10 +150,10 @@ TEST(Decisions, ALockSaysWhatWasTaken) {
   decisions.took(taken);  // a second device of the kind
   taken = {DecisionKind::library, "cpu", "k_2", "b", 2, {"lib", "gemm", 2, 4e-6, 5e-6, {}, 0, "measured"}};
   decisions.took(taken);
-  ASSERT_TRUE(decisions.write_lock(path, {}));
+  ASSERT_TRUE(write_lock(path, decisions.taken(), {}));
   Options options;
   options.replay = path;
-  auto locked = Decisions::open(options, [] { return Decisions::Contexts(); });
+  auto locked = open_decisions(options, [] { return Decisions::Contexts(); });
   ASSERT_TRUE(locked) << locked.error().message();
   EXPECT_TRUE(locked->is_locked());
   const auto library = locked->find(DecisionKind::library, "cpu", "k_2");

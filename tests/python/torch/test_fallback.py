@@ -4,6 +4,7 @@
 import json
 import pathlib
 import warnings
+import weakref
 
 import ferrite
 import ferrite.torch
@@ -45,20 +46,53 @@ class Fallback(BackendTest):
         x = torch.randn(4, 5)
         self.check(model, x, fallback="silent")
 
+    def segments_with(self, overload, function, *inputs):
+        """The numbers of the segments that have a node of this overload."""
+        reports = []
+        ferrite.torch._compile.listeners.append(reports.append)
+        try:
+            self.check(function, *inputs, fallback="silent")
+        finally:
+            ferrite.torch._compile.listeners.remove(reports.append)
+        nodes = [[node[0] for node in json.loads(stream)["nodes"]] for stream in reports[0].streams]
+        return [k for k, one in enumerate(nodes) if overload in one]
+
     def test_what_a_later_segment_alone_needs_is_computed_there(self):
         def long(x):
             early = halve(torch.cos(x))  # ends a segment
             wave = torch.tanh(x.double() * 3)  # needs nothing of it, and is more bytes than x
             return early.double() * wave
 
-        reports = []
-        ferrite.torch._compile.listeners.append(reports.append)
-        try:
-            self.check(long, torch.randn(80, 90), fallback="silent")
-        finally:
-            ferrite.torch._compile.listeners.remove(reports.append)
-        nodes = [[node[0] for node in json.loads(stream)["nodes"]] for stream in reports[0].streams]
-        self.assertEqual([k for k, one in enumerate(nodes) if "aten.tanh.default" in one], [1])
+        self.assertEqual(self.segments_with("aten.tanh.default", long, torch.randn(80, 90)), [1])
+
+    def test_a_small_mask_is_computed_late_where_its_operand_lives_almost_as_long(self):
+        def masked(x):
+            value = x
+            for _ in range(6):
+                value = halve(value.cos())
+            value = halve(value * x)
+            return torch.where(x > 0, value.sin(), 0.0)
+
+        self.assertEqual(self.segments_with("aten.gt.Scalar", masked, torch.randn(80, 90)), [7])
+
+    def test_a_tensor_is_freed_after_its_last_use(self):
+        lives = []
+
+        def double(x):
+            lives.append(weakref.ref(x))
+            return x * 2
+
+        def count(y):
+            lives.append(sum(one() is not None for one in lives))
+            return y + 1
+
+        graph = torch.fx.Graph()
+        y = graph.call_function(double, (graph.placeholder("x"),))
+        graph.output((graph.call_function(count, (y,)),))
+        eager = ferrite.torch._boxed.Eager.of(torch.fx.GraphModule(torch.nn.Module(), graph))
+        given = [torch.ones(3)]
+        self.assertEqual(eager(given)[0].tolist(), [3, 3, 3])
+        self.assertEqual((given, lives[1]), ([], 0))
 
     def test_warns_once_with_names(self):
         x = torch.randn(2, 2)

@@ -42,7 +42,7 @@ struct MicroShape {
   /// Prefetch distance if > 0: in depth steps, or in elements along k for dot products.
   int64_t ahead = 0;
   bool prefetches = false;       ///< the prefetch distance from each step's columns is an argument
-  int64_t prefetched_lines = 1;  ///< lines prefetched per step of k, or per AMX tile of the depth
+  int64_t prefetched_lines = 1;  ///< lines prefetched per step of k, or per AMX register of the depth
   int64_t tile_stride = 0;       ///< from row to row of the tile, in accumulators
 };
 
@@ -98,9 +98,9 @@ llvm::Function* emit_few_rows_kernel(llvm::Module& module, const llvm::Twine& na
 llvm::Function* emit_dot_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                 const llvm::AttributeList& attributes);
 
-/// A micro-kernel for bf16 on AMX tile registers: at most two row tiles and two column tiles, a depth of
-/// whole tiles, and at most one loop around it. Rows are contiguous along k. A panel interleaves two steps of
-/// k for each column; column_step counts one of them.
+/// A micro-kernel for bf16 on AMX registers: at most two registers of rows and two of columns, a depth
+/// of whole registers, and at most one loop around it. Rows are contiguous along k. A panel interleaves two
+/// steps of k for each column; column_step counts one of them.
 llvm::Function* emit_amx_kernel(llvm::Module& module, const llvm::Twine& name, const MicroShape& shape,
                                 const llvm::AttributeList& attributes);
 

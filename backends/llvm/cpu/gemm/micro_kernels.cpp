@@ -109,7 +109,7 @@ void GemmMicroKernels::walk_window(MicroShape& shape) const {
     shape.loops = {{window.line_taps, line}};
     shape.depth = window.place_taps;
     shape.row_step = row_row_;
-    // The channels of a position are whole AMX tiles, and adjacent positions are contiguous.
+    // The channels of a position fill whole AMX registers, and adjacent positions are contiguous.
   } else if (plan_.amx) {
     shape.loops = {{window.line_taps, line}};
     shape.depth = window.place_taps * window.channels;

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The format of an entry: 32 hexadecimal digits, which are the hash of the rest; a line feed; JSON.
+#include "driver/tune/decision_store.h"
+
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/select/decisions.h"
 #include "core/support/files/user_folder.h"
 #include "core/support/hash.h"
 #include "core/support/warning.h"
 
-namespace ferrite::core::select {
+namespace ferrite::core::tune {
 namespace {
 
+using select::Decision;
+using select::DecisionStore;
 namespace fs = std::filesystem;
 
+constexpr std::string_view suffix = ".decision";
 constexpr int schema = 0;
 constexpr size_t digits = 32;
 constexpr uint64_t most_bytes = 64 << 10;
@@ -64,20 +68,19 @@ std::optional<Decision> parse(std::string_view text, std::string_view key, std::
   return decision;
 }
 
-}  // namespace
+class Folder : public DecisionStore {
+ public:
+  explicit Folder(std::string folder) : folder_(std::move(folder)) {}
+  std::optional<Decision> find(const std::string& key) const override;
+  void keep(const std::string& key, const Decision& decision) const override;
 
-DecisionStore::DecisionStore(std::string folder) : folder_(std::move(folder)) {
-  if (folder_.empty()) return;
-  // A folder that others may write could name candidates for this user's kernels.
-  const auto why = cache::distrusted(folder_);
-  if (why.empty()) return;
-  warn(folder_, error(FE_EINVALID, "FE-T41", "decisions are not kept there: {}", why));
-  folder_.clear();
-}
+ private:
+  std::string folder_;
+};
 
-std::optional<Decision> DecisionStore::find(const std::string& key) const {
-  if (!is_open() || key.empty()) return std::nullopt;
-  const fs::path path = fs::path(folder_) / (key + std::string(decision_suffix));
+std::optional<Decision> Folder::find(const std::string& key) const {
+  if (key.empty()) return std::nullopt;
+  const fs::path path = fs::path(folder_) / (key + std::string(suffix));
   std::string fault;
   if (const auto text = cache::read_file(path, most_bytes, fault))
     if (auto decision = parse(*text, key, fault)) return decision;
@@ -92,8 +95,8 @@ std::optional<Decision> DecisionStore::find(const std::string& key) const {
   return std::nullopt;
 }
 
-void DecisionStore::keep(const std::string& key, const Decision& decision) const {
-  if (!is_open() || key.empty()) return;
+void Folder::keep(const std::string& key, const Decision& decision) const {
+  if (key.empty()) return;
   const nlohmann::ordered_json json{{"schema", schema},
                                     {"key", key},
                                     {"provider", decision.provider},
@@ -104,10 +107,21 @@ void DecisionStore::keep(const std::string& key, const Decision& decision) const
                                     {"usual", decision.usual},
                                     {"usual_seconds", decision.usual_seconds}};
   const auto text = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  if (const auto why =
-          cache::write_file(folder_, key + std::string(decision_suffix), hash128(text) + "\n" + text);
+  if (const auto why = cache::write_file(folder_, key + std::string(suffix), hash128(text) + "\n" + text);
       !why.empty())
     warn(folder_, error(FE_EINVALID, "FE-T41", "a decision is not kept: {}", why));
 }
 
-}  // namespace ferrite::core::select
+}  // namespace
+
+std::unique_ptr<const DecisionStore> open_store(const std::string& folder) {
+  if (folder.empty()) return nullptr;
+  // A folder that others may write could name candidates for this user's kernels.
+  if (const auto why = cache::distrusted(folder); !why.empty()) {
+    warn(folder, error(FE_EINVALID, "FE-T41", "decisions are not kept there: {}", why));
+    return nullptr;
+  }
+  return std::make_unique<Folder>(folder);
+}
+
+}  // namespace ferrite::core::tune
