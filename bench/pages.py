@@ -39,6 +39,7 @@ KERNELS = {
     "cpu-kernels-zen-4.json": "Zen 4",
     "cpu-kernels-amd-epyc-family-25-model-1-2-cores.json": "Zen 3",
 }
+TORCH_MODELS, TORCH_MACHINE = "torch-amd-epyc-family-25-model-1-2-cores.json", "AMD EPYC (Zen 3, AVX2)"
 MODELS_OF_README = next(iter(MACHINES))
 # Rows of KERNELS that a file of its own has anew.
 NEWER_ROWS = {"cpu-kernels-zen-4.json": "cpu-kernels-few-rows.json"}
@@ -134,6 +135,35 @@ def threads() -> str:
     intro = f"{machine}; {figures.TITLES['torch']} of that machine's PyTorch, {report['versions']['torch']}."
     head = ["model", "engine", *(f"{count} thread" + "s" * (count > 1) for count in counts)]
     return "\n\n".join([wrapped(intro), table(head, rows, 2), wrapped(" ".join([*notes, source(name, report)]))])
+
+
+def torch_models() -> str:
+    report = read(TORCH_MODELS)
+    kinds = {"inference": "forward pass", "backward": "forward and backward pass", "step": "training step"}
+
+    def pair(row: dict, key: str) -> str:
+        values = [row["engines"][engine].get(key) for engine in ("inductor", figures.FERRITE)]
+        return ", ".join(f"{value:.0f}" if key == "peak_mb" else figures.significant(value) for value in values) if all(values) else ""
+
+    rows = []
+    for row in report["rows"]:
+        times = {engine: entry["median_ms"] for engine, entry in row["engines"].items() if "median_ms" in entry}
+        rows.append([row["row"], kinds[row["kind"]], *(figures.significant(times[name]) for name in ("eager", "inductor", figures.FERRITE)),
+                     f"{times['inductor'] / times[figures.FERRITE]:.2f}", *(pair(row, key) for key in ("cold_s", "warm_s", "peak_mb"))])  # fmt: skip
+    means = report["geometric_means"]
+    said = "; ".join(
+        f"{kinds[kind]} {peers['inductor']['median_ms']['mean']:.2f} ({peers['inductor']['median_ms']['rows']} models, least "
+        f"{peers['inductor']['median_ms']['least']:.2f})"
+        for kind, peers in means.items()
+    )
+    intro = (
+        f"Median time of a call in ms, f32, {report['threads']} threads, {report['cores']} cores of an {TORCH_MACHINE}; PyTorch "
+        f"{report['torch'].split('+')[0]}. First calls, in seconds, and memory, in MB, are those of Inductor and of Ferrite: `cold` without "
+        "any cache, `warm` in a second process. Memory is the largest resident size in three steps, without that of model and data."
+    )
+    head = ["row", "measured", "eager", "Inductor", "Ferrite", "Inductor / Ferrite", "cold", "warm", "memory"]
+    notes = f"Geometric means of Inductor / Ferrite: {said}. {source(TORCH_MODELS, report)}"
+    return "\n\n".join([wrapped(intro), table(head, rows, 2), wrapped(notes)])
 
 
 def cross_entropy() -> str:
@@ -268,6 +298,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "summary": summary,
     **{f"models, {words}": lambda name=name: models(name) for name, words in MACHINES.items()},
     "threads": threads,
+    "torch models": torch_models,
     "cross entropy": cross_entropy,
     "kernels": kernels,
     "gpu": gpu,

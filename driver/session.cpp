@@ -24,6 +24,7 @@
 #include "driver/isolate/isolated_plugin.h"
 #include "driver/observe/sinks.h"
 #include "driver/package/save_package.h"
+#include "driver/regions_json.h"
 #include "driver/validate/verdicts.h"
 #include "ferrite/counted.hpp"
 #include "runtime/host.h"
@@ -527,7 +528,7 @@ Result<std::string> Model::changed_regions(std::string_view phase, std::span<con
   auto changed = compile(before, session_.registry(), one_phase, ledger);
   if (!changed) return at(path_, std::move(changed.error()));
   FE_TRY(const auto regions, joint::changed_regions(before, changed->graph, names));
-  return joint::regions_json(regions);
+  return regions_json(regions);
 }
 
 Result<Saved> Model::save(std::span<const std::vector<int64_t>> input_dims, const CompileOptions& options,

@@ -20,7 +20,7 @@ Result<ArenaPool::Arena> ArenaPool::take(const std::shared_ptr<const Device>& de
       if (one->device->runtime != device->runtime || one->device->number != device->number ||
           one->native != order.native)
         continue;
-      // The smallest that is large enough; where none is, the largest.
+      // Takes the smallest arena that is large enough; where none is, the largest.
       const auto is_better = [&](const Arena& other) {
         const bool fits = one->arena.bytes >= bytes, other_fits = other.bytes >= bytes;
         if (fits != other_fits) return fits;

@@ -276,7 +276,7 @@ Error Executable::of_pending(Error failed, std::span<const Launch> launches, siz
   constexpr size_t most = 4;
   const auto shown = std::span(pending).first(std::min(most, pending.size()));
   failed.text += fmt::format(
-      "; what failed is one of {} launches that were not waited for: {}{}; '--log {}' waits for each",
+      "; the failed one is among {} launches that were not waited for: {}{}; '--log {}' waits for each",
       pending.size(), fmt::join(shown, " | "), pending.size() > most ? " | ..." : "", launch_channel);
   return failed;
 }

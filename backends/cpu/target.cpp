@@ -78,9 +78,9 @@ std::vector<std::string> not_on_host(const llvm::MCSubtargetInfo& machine) {
 /// virtual machines hide some.
 std::string host_features() {
   std::vector<std::string> words;
-  const bool tiles = allow_amx();
+  const bool with_amx = allow_amx();
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
-    const bool denied = !tiles && feature.first().starts_with("amx");
+    const bool denied = !with_amx && feature.first().starts_with("amx");
     if (feature.second) words.push_back((denied ? "-" : "+") + feature.first().str());
   }
   initialise_llvm();

@@ -152,7 +152,7 @@ void Builder::State::use_donated(ArenaNeeds& needs) {
       if (std::ranges::find(groups_[g].arguments, b) != groups_[g].arguments.end()) space.free_from = g + 1;
     spaces.push_back(std::move(space));
   }
-  // The smallest that is large enough.
+  // A buffer takes the smallest space that is large enough.
   std::ranges::stable_sort(spaces, {}, &Space::bytes);
   std::vector<size_t> order(needs.buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});

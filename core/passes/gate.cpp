@@ -113,7 +113,8 @@ Result<void> run_all(std::string_view phase, const Registry& registry, const Gat
     if (!ran) {
       verdict = std::move(ran.error());
     } else if (auto checked = stage.check(); !checked) {
-      verdict = error(FE_EINTERNAL, "FE-P11", "what it left is invalid: {}", checked.error().message());
+      verdict =
+          error(FE_EINTERNAL, "FE-P11", "the graph that it left is invalid: {}", checked.error().message());
     }
     double milliseconds = milliseconds_since(start);
     if (options.observation)

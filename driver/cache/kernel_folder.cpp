@@ -20,7 +20,7 @@ namespace ferrite::core::cache {
 namespace {
 
 constexpr std::array<char, 8> magic = {'F', 'E', 'K', 'E', 'R', 'N', 'E', 'L'};
-constexpr uint32_t layout_version = 2;
+constexpr uint32_t format_version = 2;
 constexpr size_t checksum_digits = 32, key_digits = 64;
 constexpr uint64_t most_bytes = uint64_t{1} << 30;  // no kernel has more code and listing
 constexpr size_t most_said = 256;                   // bytes of each descriptive text
@@ -58,7 +58,7 @@ std::optional<Entry> parse(std::string_view bytes, std::string_view key, std::st
   if (bytes.size() < sizeof head) return refuse("it is cut short");
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.magic != magic) return refuse("it is no entry of this cache");
-  if (head.version != layout_version) return refuse("it is of another version");
+  if (head.version != format_version) return refuse("it is of another version");
   if (text_of(head.key) != key) return refuse("it is another kernel's");
   const std::array sizes{head.device_bytes, head.candidate_bytes, head.nodes_bytes, head.listing_bytes,
                          head.blob_bytes};
@@ -85,7 +85,7 @@ size_t total(const std::map<std::string, size_t>& by_reason) {
                          [](size_t sum, const auto& each) { return sum + each.second; });
 }
 
-constexpr const char* unusable = "what was kept could not be used";
+constexpr const char* unusable = "the stored code could not be used";
 
 }  // namespace
 
@@ -143,7 +143,7 @@ void KernelFolder::keep(const std::string& key, const CompiledKernel& kernel, co
   if (!is_open() || key.size() != key_digits) return;
   Head head;
   head.magic = magic;
-  head.version = layout_version;
+  head.version = format_version;
   head.listed = kernel.listed ? 1 : 0;
   std::memcpy(head.key.data(), key.data(), key_digits);
   head.tasks = kernel.tasks;

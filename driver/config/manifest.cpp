@@ -47,7 +47,7 @@ Result<Pipeline> read_pipeline(const PipelineRequest& request) {
   const auto files = installed_files();
   if (request.safe_mode) {
     log::print("plugins", "safe mode: the built-in plugins, without {}",
-               request.manifest.empty() ? "what is given besides" : request.manifest);
+               request.manifest.empty() ? "the command line" : request.manifest);
     FE_TRY(auto text, read_text_file(files.default_manifest));
     PipelineRequest plain;
     plain.safe_mode = true;

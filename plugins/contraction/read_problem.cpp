@@ -128,7 +128,7 @@ std::string ProblemReader::read() {
   if (!p.convolution && a().a != loop::none) return "an operand is masked";
   // The epilogue comes before the loops are merged: it sets the strides of the bias and of addends, and a map
   // in it replaces those of the result.
-  if (!read_finish()) return "what it stores is more of the product than " + abilities_.library + " computes";
+  if (!read_finish()) return "it stores more of the product than " + abilities_.library + " computes";
   read_epilogue();
   auto fault = p.convolution ? collect_window() : collect_product();
   if (!fault.empty()) return fault;

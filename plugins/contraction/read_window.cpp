@@ -102,7 +102,7 @@ std::string ProblemReader::read_window() {
 std::string ProblemReader::read_mask() {
   if (a().a == loop::none) return {};
   if (a().b == loop::none || s_.ops[a().b].code != FE_OP_CONSTANT || s_.ops[a().b].bits != 0)
-    return "what lies beside the operand is not 0";
+    return "the values beside the operand are not 0";
   std::vector<loop::OpId> open = {a().a};
   while (!open.empty()) {
     const auto& op = s_.ops[open.back()];
@@ -177,7 +177,7 @@ std::string ProblemReader::collect_window() {
   }
   for (size_t d = 0; d < static_cast<size_t>(p.addend_count); ++d)
     for (const auto* loop : {&p.m, &p.column, &p.n})
-      if (loop->extent != 1 && loop->addend[d] == 0) return "what is added is not as large as the result";
+      if (loop->extent != 1 && loop->addend[d] == 0) return "the addend is not as large as the result";
   return {};
 }
 

@@ -54,7 +54,7 @@ Matmul::Matmul(std::shared_ptr<const Library> library, Product product)
       p.a.transposed ? lt::transposed : lt::not_transposed);
   set("transposing an operand", lt::product_b_transposed,
       p.b.transposed ? lt::transposed : lt::not_transposed);
-  set("choosing what follows", lt::product_epilogue, p.epilogue);
+  set("choosing the epilogue", lt::product_epilogue, p.epilogue);
   if (p.bias.argument >= 0) {
     set("describing the bias", lt::product_bias_type, static_cast<int32_t>(type_of(p.result)));
     set("describing the bias", lt::product_bias_stride, p.bias_batch);

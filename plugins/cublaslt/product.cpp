@@ -122,9 +122,9 @@ Product product_of(const Problem& p, bool tf32) {
   result.b.operand = p.a;
   result.d.operand = p.c;
   if (p.addend_count > 0) {
-    if (p.n.extent > 1 && p.n.addend[0] != 1) decline("what is added does not lie as the result does");
+    if (p.n.extent > 1 && p.n.addend[0] != 1) decline("the addend has another layout than the result");
     result.has_c = true;
-    result.c = matrix(p.n.extent, 1, p.m.extent, p.m.addend[0], "what is added");
+    result.c = matrix(p.n.extent, 1, p.m.extent, p.m.addend[0], "the addend");
     result.c.operand = p.addends[0];
   } else {
     result.c = result.d;

@@ -93,7 +93,7 @@ Convolution convolution_of(const Problem& p, bool tf32) {
   c.bias = {{1, results, 1, 1}, {results, 1, 1, 1}, p.bias};
   if (p.addend_count > 0) {
     if (groups.extent > 1 && groups.addend[0] != p.n.extent * p.n.addend[0])
-      decline("what is added has its groups elsewhere");
+      decline("the addend has its groups in another dimension");
     c.has_r = true;
     c.r = {c.y.dims, {images.addend[0], p.n.addend[0], p.m.addend[0], p.column.addend[0]}, p.addends[0]};
     settle(c.r);

@@ -73,7 +73,7 @@ Owned Operation::tensor(const Tensor& tensor, DType type, int64_t id, bool is_vi
 }
 
 void Operation::add_step(int mode, const Owned* operand) {
-  constexpr auto what = "describing what follows";
+  constexpr auto what = "describing the epilogue";
   const bool last = --left_ == 0;
   const auto from = tensors_.back().get();
   tensors_.push_back(last ? tensor(convolution_.y, convolution_.result, id_y, false)

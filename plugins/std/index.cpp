@@ -127,7 +127,7 @@ OpDef gather_nd_op() {
       .doc(
           "The last dim of the indices holds coordinates of leading dims of x (after the batch dims); the "
           "result holds "
-          "what lies there.")
+          "the elements there.")
       .operands("x", "indices")
       .attr(attr("batch_dims", 0))
       .infer([](const Instance& op) {
@@ -178,7 +178,7 @@ OpDef scatter_elements_op() {
       .doc(
           "x with update i stored at i, its coordinate along the axis taken from the indices; `reduction` "
           "says how it is "
-          "combined with what lies there. Without one, duplicate indices leave the last of their updates.")
+          "combined with the elements there. Without one, duplicate indices leave the last of their updates.")
       .operands("x", "indices", "updates")
       .attr(attr("axis", 0))
       .axis()

@@ -156,7 +156,7 @@ OpDef cast_op() {
   return op_def("cast")
       .doc(
           "The value in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers wrap; "
-          "what is too large for a float becomes infinite, or NaN where there are no infinities.")
+          "a value that is too large for a float becomes infinite, or NaN where there are no infinities.")
       .operands("x")
       .required(attr("dtype", f32))
       .flags(FE_OP_POINTWISE)

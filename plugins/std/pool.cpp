@@ -144,7 +144,7 @@ void add_pool(PluginBuilder& builder, const PluginContext&) {
   avg_samples.push_back(pool_samples("avg_pool", ", count_include_pad = true")[1]);
   builder.add(
       pool_def("avg_pool",
-               "The mean of each window; padding counts only when told so, what lies beyond it never.")
+               "The mean of each window; padding counts only when told so, positions beyond it never.")
           .attr(attr("count_include_pad", false))
           .infer([](const Instance& op) {
             typed(op, 0, FE_PRIM_FLOAT);

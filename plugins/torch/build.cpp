@@ -12,7 +12,7 @@
 namespace ferrite::from_torch {
 namespace {
 
-/// Of the targets of nodes that are ops of Ferrite: node_stream.h has their form.
+/// Begins the target of each node that is an op of Ferrite: node_stream.h has their form.
 constexpr std::string_view ferrite_prefix = "ferrite:";
 
 class Builder {

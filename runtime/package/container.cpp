@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 using Bytes = std::span<const std::byte>;
 // The line ends and the end-of-file character reveal damage by a transfer in text mode, as in PNG.
 constexpr std::array<char, 8> magic = {'F', 'E', 'P', 'K', 'G', '\r', '\n', '\x1a'};
-constexpr uint32_t layout_version = 3;
+constexpr uint32_t format_version = 3;
 /// Limit on the total size of compressed sections: more than any program needs, and small enough for any
 /// machine.
 constexpr uint64_t most_decompressed = uint64_t{512} << 20;
@@ -80,7 +80,7 @@ Error impossible(std::string_view what) { return error(FE_EINVALID, "FE-K52", "{
 Result<uint64_t> write(std::span<const Section> sections, const Sink& sink) {
   Header header;
   header.magic = magic;
-  header.version = layout_version;
+  header.version = format_version;
   header.sections = static_cast<uint32_t>(sections.size());
   std::vector<TableEntry> table(sections.size());
   std::vector<std::vector<std::byte>> compressed(sections.size());
@@ -143,11 +143,11 @@ Result<Container> Container::open(std::shared_ptr<const graph::MappedFile> file,
   if (header.magic != magic)
     return error(FE_EINVALID, "FE-K50",
                  "it does not begin as a package does; make it with `ferrite compile`");
-  if (header.version != layout_version)
+  if (header.version != format_version)
     return error(
         FE_EUNSUPPORTED, "FE-K50",
-        "its layout has version {}, this program reads version {}; make it again with `ferrite compile`",
-        header.version, layout_version);
+        "its format has version {}, this program reads version {}; make it again with `ferrite compile`",
+        header.version, format_version);
   if (header.file_bytes != bytes.size())
     return error(FE_EINVALID, "FE-K51", "it says that it has {} bytes, and has {}; get the file again",
                  header.file_bytes, bytes.size());

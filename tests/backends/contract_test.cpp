@@ -241,7 +241,7 @@ TEST(Contract, ElementTypes) {
 
 /// Depths and packings that machines with AMX multiply in tile registers; on other machines they are ordinary
 /// products.
-TEST(Contract, Bf16OfWholeTiles) {
+TEST(Contract, Bf16OfWholeRegisters) {
   for (int64_t m : {8, 19, 32, 77})
     for (int64_t n : {5, 16, 43, 96})
       for (int64_t k : {32, 96}) {
@@ -386,7 +386,7 @@ TEST(Contract, ConvolutionsOfOtherOrders) {
 
 /// Windows whose positions machines with AMX copy unchanged and multiply in tile registers: lines with one
 /// result more, fewer results and as many results as a tile has rows, with and without padding lines.
-TEST(Contract, Bf16ConvolutionsOfWholeTiles) {
+TEST(Contract, Bf16ConvolutionsOfWholeRegisters) {
   const Conv shapes[] = {
       {.dtype = bf16, .channels = 32, .filters = 16, .height = 9, .width = 16},
       {.dtype = bf16, .batch = 2, .channels = 64, .filters = 40, .height = 7, .width = 7},

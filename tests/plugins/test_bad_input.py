@@ -171,7 +171,7 @@ class BadPluginTest(ProgramTest):
                 self.assertIn(done.returncode, (BAD_INPUT, INTERNAL), done.stderr)
                 self.assertRegex(done.stderr, r"(?m)^ferrite: FE-P10 .*'test.corrupts.pass'.*'test.corrupts'.*FE-G")
                 if mode == "order":  # no edit is refused; what they add up to is
-                    self.assertIn("FE-P11 what it left is invalid", done.stderr)
+                    self.assertIn("FE-P11 the graph that it left is invalid", done.stderr)
 
     def test_lowering_that_misuses_the_recorder(self):
         for mode in ("range", "open", "mixed", "throw", "unwritten"):

@@ -65,7 +65,7 @@ NAME_TABLES = ("core/ir/text/loop_keywords.h", "core/schedule/features.h")
 TEXT_FILES = re.compile(r"^core/(?:ir/text/|ir/lexer/|[\w/]*(?:parse|print|text|read|write)\w*\.)")
 
 # Whole words, after identifiers are taken apart at underscores and at capitals; plus the folders that may use them. x86 and amx are
-# not among them: processors' instructions are no vendor's, and the shared emitter uses the tiles and the fence of x86 where a backend's
+# not among them: processors' instructions are no vendor's, and the shared emitter uses the AMX registers and the fence of x86 where a backend's
 # table says that there are some.
 NVIDIA = ("backends/nvidia/", "backends/cuda/", "plugins/cublaslt/", "plugins/cudnn/", "plugins/cuda_library/")
 AMD = ("backends/amd/", "backends/hip/", "plugins/hipblas/", "plugins/miopen/")

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "ferrite/counted.hpp"
+#include "tools/observe/graph_drawing.h"
 #include "tools/observe/report_html.h"
-#include "tools/observe/report_layout.h"
 #include "tools/observe/wording.h"
 
 namespace ferrite::observe::html {

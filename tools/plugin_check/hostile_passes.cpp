@@ -199,7 +199,7 @@ Result<std::string> run_treated(const plugin::PassEntry& pass, graph::Graph grap
   if (!result) return result;
   auto verified = graph::verify(graph, registry.ops());
   if (!verified)
-    return error(FE_EINTERNAL, "FE-P11", "what it left is invalid: {}", verified.error().message());
+    return error(FE_EINTERNAL, "FE-P11", "the graph that it left is invalid: {}", verified.error().message());
   return result;
 }
 

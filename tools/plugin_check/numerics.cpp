@@ -102,7 +102,7 @@ Verdict check_valid(const std::vector<Run>& runs, const plugin::Registry& regist
     if (!run.after)
       return error(FE_EINVALID, "FE-P49", "on {}: {}", run.before->name(), run.after.error().message());
     if (auto verified = graph::verify(*run.after, registry.ops()); !verified)
-      return error(FE_EINVALID, "FE-P49", "what it leaves of {} is invalid: {}", run.before->name(),
+      return error(FE_EINVALID, "FE-P49", "the graph that it makes of {} is invalid: {}", run.before->name(),
                    verified.error().message());
     const auto before = signature_of(*run.before), after = signature_of(*run.after);
     if (before != after)
@@ -121,7 +121,7 @@ Verdict check_equal(const std::vector<Run>& runs, const plugin::Registry& regist
     if (!before) continue;
     const auto after = validate::Interpreted::make(*run.after, registry);
     if (!after)
-      return error(FE_EINVALID, "FE-P49", "what it makes of {} cannot be interpreted any more: {}",
+      return error(FE_EINVALID, "FE-P49", "the graph that it makes of {} cannot be interpreted any more: {}",
                    run.before->name(), after.error().message());
     const auto difference = validate::compare(*before, *after, validate::ordinary_contents, seed);
     if (!difference) {  // the inputs are valid for no op of the graph, before and after the pass

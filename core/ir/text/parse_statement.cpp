@@ -425,7 +425,7 @@ Result<void> StatementParser::indirect(Statement& s) {
     return at(where, error(FE_EINVALID, "FE-G02", "{} is not the size of a dim", extent));
   op.bits = static_cast<uint64_t>(extent);
   const auto mode = word(keyword::indirect_modes);
-  if (!mode) return cursor_.unexpected("what an index out of range does");
+  if (!mode) return cursor_.unexpected("the handling of an index out of range");
   op.flags = *mode;
   // Index expressions cannot read values. A symbol with the range of the dim stands for this one.
   op.symbol = pool_.new_computed_symbol({0, extent - 1});

@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/passes/joint/subgraph.h"
@@ -102,7 +100,7 @@ class Comparison {
         const auto producer = operand ? after_.value(operand).producer : NodeId();
         if (!producer || is_inside(producer) == inside || is_new(producer)) continue;
         if (name_of_.contains(operand)) continue;
-        // A part of a node of the model: that node is in the region as a whole.
+        // The node is part of a node of the model, which is in the region as a whole.
         changed_.insert(before_.node(inside ? producer : id).origin);
       }
     }
@@ -229,76 +227,11 @@ class Comparison {
   std::map<std::string, std::string> parent_;   ///< of the union-find forest
 };
 
-template <class T>
-nlohmann::json element_json(const T& value) {
-  if constexpr (std::is_same_v<T, DType>) {
-    return std::string(name_of(value));
-  } else {
-    if constexpr (std::is_same_v<T, double>)
-      if (!std::isfinite(value)) return {{"f", std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"}};
-    return value;
-  }
-}
-
-nlohmann::json value_json(const graph::AttributeValue& value) {
-  return std::visit(
-      []<class T>(const T& one) -> nlohmann::json {
-        if constexpr (requires { one.begin(); } && !std::is_same_v<T, std::string>) {
-          auto list = nlohmann::json::array();
-          for (const auto& element : one) list.push_back(element_json(element));
-          return list;
-        } else {
-          return element_json(one);
-        }
-      },
-      value);
-}
-
 }  // namespace
 
 Result<std::vector<ChangedRegion>> changed_regions(const Graph& before, const Graph& after,
                                                    const std::vector<NamedValue>& names) {
   return Comparison(before, after, names).run();
-}
-
-Result<std::string> regions_json(const std::vector<ChangedRegion>& regions) {
-  auto list = nlohmann::json::array();
-  for (const auto& region : regions) {
-    const auto& graph = region.graph;
-    std::map<ValueId, size_t> numbers;
-    const auto number = [&](ValueId value) { numbers.emplace(value, numbers.size()); };
-    auto inputs = nlohmann::json::array(), constants = inputs, ops = inputs, outputs = inputs;
-    for (const auto& input : graph.inputs()) {
-      inputs.push_back(graph.value(input.value).name);
-      number(input.value);
-    }
-    for (const auto id : graph.constants()) {
-      FE_TRY(const auto bytes, graph.constant_bytes(id));
-      std::string hex;
-      for (const auto byte : bytes) hex += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-      constants.push_back({std::string(name_of(graph.type(id).dtype)), graph.type(id).dims, hex});
-      number(id);
-    }
-    for (NodeId id = graph.first(); id; id = graph.next(id)) {
-      const auto& node = graph.node(id);
-      auto operands = nlohmann::json::array();
-      for (const auto operand : node.operands)
-        operands.push_back(operand ? nlohmann::json(numbers.at(operand)) : nlohmann::json());
-      auto attributes = nlohmann::json::object();
-      for (const auto& attribute : node.attributes)
-        attributes[attribute.name] = {attribute.kind(), value_json(attribute.value)};
-      ops.push_back({std::string(graph.op(id)), operands, attributes, node.results.size()});
-      for (const auto result : node.results) number(result);
-    }
-    for (const auto& output : graph.outputs()) outputs.push_back({output.name, numbers.at(output.value)});
-    list.push_back({{"nodes", region.nodes},
-                    {"passes", region.passes},
-                    {"inputs", inputs},
-                    {"constants", constants},
-                    {"ops", ops},
-                    {"outputs", outputs}});
-  }
-  return list.dump();
 }
 
 }  // namespace ferrite::core::joint

@@ -31,12 +31,4 @@ using NamedValue = std::pair<graph::ValueId, std::string>;
 Result<std::vector<ChangedRegion>> changed_regions(const graph::Graph& before, const graph::Graph& after,
                                                    const std::vector<NamedValue>& names);
 
-/// As JSON: [{"nodes": [name...], "passes": [name...], "inputs": [name...],
-///   "constants": [[dtype, dims, bytes as hex]...],
-///   "ops": [[op, [number of a value or null...], {attribute: [kind, value]}, number of results]...],
-///   "outputs": [[name, number of a value]...]}]
-/// Values are numbered: inputs, then constants, then the results of each op. Kinds are those of FE_ATTR_*;
-/// floats that JSON does not have are {"f": "inf", "-inf" or "nan"}.
-Result<std::string> regions_json(const std::vector<ChangedRegion>& regions);
-
 }  // namespace ferrite::core::joint

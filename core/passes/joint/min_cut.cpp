@@ -18,8 +18,8 @@ std::vector<std::optional<size_t>> MinCut::distances() const {
   std::vector<std::optional<size_t>> distance(edges_at_.size());
   std::vector<Vertex> reached{sink};
   distance[sink] = 0;
-  // Backwards from the sink, breadth first: a vertex is before another if the edge between them, the reverse
-  // of the one that is walked, has capacity left.
+  // Backwards from the sink, breadth first: from a vertex the search reaches those
+  // whose edge to it has capacity left.
   for (size_t k = 0; k < reached.size(); ++k)
     for (const size_t edge : edges_at_[reached[k]]) {
       const Vertex before = edges_[edge].to;

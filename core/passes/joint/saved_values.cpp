@@ -96,7 +96,7 @@ class Chooser {
       const auto cost = costs.of(id);
       const bool recomputed = names_one(node.origin, options_.recomputed);
       const bool saved = names_one(node.origin, options_.saved);
-      // Only the forward part's nodes are there to be kept; others are computed once, in either part.
+      // Only values of the forward part can be kept; the backward part computes the others, once.
       const bool is_kept = in_forward.contains(id) && (cost.never || (saved && !recomputed));
       if (in_forward.contains(id) && !is_kept && !cost.fuses && !recomputed)
         expensive.push_back({id, cost.operations / std::max(1.0, result_bytes(node))});
@@ -107,7 +107,7 @@ class Chooser {
         add({value, bytes, id, is_kept, SIZE_MAX, is_kept || (!recomputed && !is_whole_view)});
       }
     }
-    // The cheapest for the memory that they free come first.
+    // In order of the operations per byte of memory that computing again frees.
     std::ranges::stable_sort(expensive, {}, &Expensive::operations_per_byte);
     for (size_t rank = 0; rank < expensive.size(); ++rank) {
       expensive_.push_back(expensive[rank].node);
@@ -167,7 +167,7 @@ class Chooser {
       network.add_edge(in(k), out(k),
                        candidate.is_savable && fits ? candidate.bytes * most_tensors + 1 : MinCut::infinite);
       const bool is_expensive = candidate.rank != SIZE_MAX && candidate.rank >= again;
-      // Never computed again: it is saved, or values that follow from it are.
+      // The value is never computed again: the cut saves it, or values that depend on it.
       if (candidate.is_kept || is_expensive) network.add_edge(MinCut::source, in(k), MinCut::infinite);
       if (needed_.contains(candidate.value)) network.add_edge(out(k), MinCut::sink, MinCut::infinite);
       if (!candidate.node) continue;

@@ -105,7 +105,7 @@ FusedSoftmax::Answer FusedSoftmax::ask(const Groups& groups, const Candidate& ca
     if (constant_[s]) return refuse(category::cost, "a part of it runs once, at load");
     // Everything between the products moves into the kernel, so nothing outside may read it.
     if (groups.of(s) != candidate.groups.back() && !std::ranges::all_of(deps_.after[s], inside))
-      return refuse(category::cycle, "another kernel depends on what lies between the products");
+      return refuse(category::cycle, "another kernel depends on the statements between the products");
     for (const uint32_t other : all.statements)
       if (other != s)
         all.shared =

@@ -34,7 +34,7 @@ std::optional<Misfit> misfit(const LoopProgram& program, std::span<const uint32_
                            (shared > 0 && statement.parallel_count() > shared);
     if (is_kernel_alone(statement) || !is_placed) return Misfit{s, "it has to be a group of its own"};
     if (is_product && k > 0 && !is_epilogue(statement, shared))
-      return Misfit{s, "a contraction and what follows it in its group share all their loops"};
+      return Misfit{s, "a contraction and the statements after it in its group share all their loops"};
     for (size_t j = 0; j < k; ++j)
       if (common_loops(program, statements[j], s, shared) != shared)
         return Misfit{

@@ -139,7 +139,7 @@ std::optional<Division> division_of(const LoopProgram& program, const Group& gro
   }
   auto stores = element_stores(program, whole);
   if (stores.empty()) {
-    refuse(ledger, whole, "what follows",
+    refuse(ledger, whole, "later operations",
            "parts would pay, but the operations after it gather, or accumulate into a buffer");
     return std::nullopt;
   }

@@ -110,14 +110,14 @@ ProgramPort input_port(const Json& json) {
   ProgramPort port{text(item(json, 0, "an input"), "a name"), type(json, 1)};
   if (json.size() <= 3) return port;
   const auto& memory = json[3];
-  if (!memory.is_object()) damaged_stream("what becomes of an input's memory is no object");
+  if (!memory.is_object()) damaged_stream("the use of an input's memory is no object");
   for (const auto& [key, value] : memory.items()) {
     if (key == "mutated_by")
       port.mutated_by = value_number(value);
     else if (key == "donated" && value.is_boolean())
       port.donated = value.get<bool>();
     else
-      damaged_stream("what becomes of an input's memory cannot be read");
+      damaged_stream("the use of an input's memory cannot be read");
   }
   return port;
 }
@@ -145,7 +145,7 @@ Program read_node_stream(Bytes bytes) {
   for (const auto& input : program.inputs) {
     if (!input.mutated_by) continue;
     if (*input.mutated_by >= types.size() || types[*input.mutated_by] != input.type)
-      damaged_stream("what an input's memory holds after the run is no tensor of the input's type");
+      damaged_stream("the contents of an input's memory after the run are no tensor of the input's type");
   }
   for (const auto& output : json["outputs"]) {
     ProgramPort port{

@@ -176,7 +176,7 @@ void attention_backward(Context& c) {
   c.give(1, sum_of_heads(c, c.make("matmul", {transposed(c, rounded(ds)), a.q}), shared));
   c.give(2, sum_of_heads(c, dv, shared));
   if (!c.wants(3)) return;
-  // The mask's: summed over the dims along which it was broadcast.
+  // The gradient of the mask is summed over the dims along which it was broadcast.
   const Value dscore = seen(binary(c, "mul", p, off));
   const auto& type = c.result(3);
   const auto dims = dscore.dims();

@@ -17,7 +17,7 @@ bool scales(Context& c) {
 /// libraries compute it.
 DType sum_dtype(Context& c) { return scales(c) ? accumulated(c.result().dtype) : c.result().dtype; }
 
-/// Of two arguments, in sum_dtype(), which may be wider than that of the operands.
+/// The product of two arguments, in sum_dtype(), which may be wider than that of the operands.
 Value product_of(Context& c, std::string_view a, std::string_view b) {
   const DType dtype = sum_dtype(c);
   return product_of(c, c.operand(a, dtype), c.operand(b, dtype));

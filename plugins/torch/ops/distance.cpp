@@ -15,7 +15,7 @@ void distance(Context& c) {
   c.give(cast_to(c, norm, dtype));
 }
 
-/// With a dim of size 1 before the last `last` dims.
+/// Inserts a dim of size 1 before the last `last` dims.
 Value with_dim(Context& c, Value x, size_t last) {
   Dims dims = x.dims();
   dims.insert(dims.end() - static_cast<std::ptrdiff_t>(last), 1);
@@ -49,7 +49,7 @@ void row_distances(Context& c) {
   const Value norm = norm_over(c, off, p, {static_cast<int64_t>(off.rank()) - 1}, false);
   c.give(cast_to(c, norm, result.dtype));
 }
-/// By x1: for each of its rows the sum over the rows of x2.
+/// The gradient by x1: for each of its rows the sum over the rows of x2.
 void row_distances_backward(Context& c) {
   const auto& result = c.result();
   const DType wide = accumulated(result.dtype);

@@ -44,7 +44,7 @@ void each(Context& c, Make&& make) {
     if (c.wants(k)) c.give(k, cast_to(c, make(k, c.result(k).dtype), c.result(k).dtype));
 }
 
-// Of one list.
+// Ops of one list.
 
 void function(Context& c) {
   const Items self(c, "self");
@@ -87,7 +87,7 @@ void copy(Context& c) {
   each(c, [&](size_t k, DType dtype) { return expand_to(c, source.at(k, dtype), c.result(k).dims); });
 }
 
-// Of two. `standard` is the op; the second argument is named other, scalar, scalars or exponent.
+// Ops of two lists. `standard` is the op; the second argument is named other, scalar, scalars or exponent.
 
 void arithmetic(Context& c) {
   const std::string_view op = c.entry.standard;
@@ -107,7 +107,7 @@ void arithmetic(Context& c) {
   });
 }
 
-// Of three. PyTorch computes f16 and bf16 in f32 and rounds once.
+// Ops of three lists. PyTorch computes f16 and bf16 in f32 and rounds once.
 
 /// self + value * tensor1 * tensor2, or / tensor2.
 void add_product(Context& c) {

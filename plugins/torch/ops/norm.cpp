@@ -144,7 +144,7 @@ void give_empty(Context& c, size_t k) {
   if (c.wants(k)) c.give(k, full(c, c.result(k), 0));
 }
 
-/// By running statistics.
+/// Normalises by running statistics.
 void normalise_as_known(Context& c, Value x, Value scale, Value bias, Value mean, Value variance,
                         double eps) {
   const Dims vector = {x.dims()[1]};
@@ -250,7 +250,7 @@ void rms_norm(Context& c) {
   const DType wide = accumulated(x.dtype());
   const size_t count = c.integers("normalized_shape").size();
   const Dims axes = dim_range(x.rank() - count, x.rank());
-  // Without one, that of the dtype in which it computes.
+  // The default is the epsilon of the dtype in which the op computes.
   const double eps = c.number("eps", wide == f64 ? 0x1p-52 : 0x1p-23);
   const Value in = cast_to(c, x, wide);
   const Value mean = reduce_over(c, "reduce_mean", binary(c, "mul", in, in), axes);

@@ -8,7 +8,7 @@
 namespace ferrite::from_torch {
 namespace {
 
-// Of one tensor.
+// Ops of one tensor.
 
 /// The op computes in the dtype of the result.
 void in_result_type(Context& c) { c.give(unary(c, c.entry.standard, c.operand("self", c.result().dtype))); }
@@ -41,7 +41,7 @@ void sign(Context& c) {
   const Value x = c.tensor("self");
   if (x.dtype() == boolean) return c.give(x);
   if (!is_float(x.dtype())) return c.give(unary(c, "sign", x));
-  // That of a NaN is 0.
+  // The sign of a NaN is 0.
   const Value above = cast_to(c, binary(c, "gt", x, 0), x.dtype());
   c.give(binary(c, "sub", above, cast_to(c, binary(c, "lt", x, 0), x.dtype())));
 }
@@ -137,7 +137,7 @@ void prelu(Context& c) {
   c.give(select(c, binary(c, "gt", x, 0), x, binary(c, "mul", slope, x)));
 }
 
-// Of two values, tensors or numbers.
+// Ops of two values, tensors or numbers.
 
 Value pair(Context& c, std::string_view op, DType dtype) {
   return binary(c, op, c.operand("self", dtype), c.operand("other", dtype));

@@ -154,7 +154,7 @@ const Bad bad[] = {
     {on("%r = neg(%x)", "%r = relu(%x)", "shape(%x) < shape(%r)"),
      "FE-R10 rules.fe:3:19: '<' compares numbers, not a list; use == or !="},
     {on("%r = neg(%x)", "%r = relu(%x)", "not rank(%x)"),
-     "FE-R10 rules.fe:3:13: what stands after 'not' is true or false"},
+     "FE-R10 rules.fe:3:13: the operand after 'not' is true or false"},
     {on("%r = neg(%x)", "%r = relu(%x)", "%x == 2"),
      "FE-R10 rules.fe:3:9: a value is no condition by itself"},
     {on("%r = neg(%x)", "%r = relu(%x)", "rnk(%x) == 2"),

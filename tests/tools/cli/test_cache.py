@@ -246,7 +246,7 @@ class CacheTest(ProgramTest):
             path.write_bytes(forged(entry, code=b"\xff" * 100))
         self.counts("--log", "kernels", environment={"FERRITE_METRICS": "cache,kernel"})
         rows = (self.folder / "metric_cache.csv").read_text().splitlines()
-        self.assertIn(f"small.fe,miss,what was kept could not be used,{len(wholes)}", rows)
+        self.assertIn(f"small.fe,miss,the stored code could not be used,{len(wholes)}", rows)
         self.assertIn("small.fe,hit,,0", rows)
         self.assertEqual(sum(",fault," in row for row in rows), len(wholes))
         self.assertEqual(len((self.folder / "metric_kernel.csv").read_text().splitlines()), len(wholes) + 1)

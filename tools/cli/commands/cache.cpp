@@ -159,11 +159,11 @@ Run add_cache(CLI::App& command) {
   };
   subcommand("list", "List the cached kernels", list);
   subcommand("clear", "Delete the cached kernels", clear)
-      ->add_option("--days", options->days, "Only what was not used for so many days")
+      ->add_option("--days", options->days, "Only kernels that were not used for so many days")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{36500}));
   subcommand("verify", "Check the hashes and the descriptions of all cached kernels", verify)
-      ->add_flag("--remove", options->remove, "Remove what is damaged");
+      ->add_flag("--remove", options->remove, "Remove damaged entries");
   command.require_subcommand(1);
   return [chosen] { return (*chosen)(); };
 }

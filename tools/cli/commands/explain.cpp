@@ -385,7 +385,7 @@ Run add_explain(CLI::App& command) {
   auto* all = command.add_flag("--all", options->all, "The records of all sections, in place of the summary");
   auto* why_not = command
                       .add_option("--why-not", options->why_not,
-                                  "Only what was decided about fusing these two nodes of the model")
+                                  "Only the decisions about fusing these two nodes of the model")
                       ->type_name("NODE_A NODE_B")
                       ->expected(2);
   auto* applied = command.add_flag("--applied", options->applied, "The rules that were applied, and where");
@@ -402,7 +402,7 @@ Run add_explain(CLI::App& command) {
                                    "padded, and where values change from one "
                                    "order to the other");
   auto* placement = command.add_flag("--placement", options->placement,
-                                     "Which device each kernel runs on and why, and what is copied between "
+                                     "The device of each kernel with the reason, and the copies between "
                                      "the devices' memories");
   why_not->excludes(applied)->excludes(near_misses)->excludes(layouts)->excludes(placement);
   applied->excludes(near_misses)->excludes(layouts)->excludes(placement);
@@ -427,7 +427,8 @@ Run add_explain(CLI::App& command) {
                   "The most near misses, or applications of each rule, that are shown; 20")
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, size_t{1000000}));
-  command.add_flag("--json", options->json, "The whole ledger, or what was asked for of it, as a JSON list");
+  command.add_flag("--json", options->json,
+                   "The whole ledger, or the part that was asked for, as a JSON list");
   options->inputs.add_to(command);
   options->device.add_to(command);
   options->pipeline.add_to(command);

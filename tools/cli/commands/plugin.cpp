@@ -17,7 +17,7 @@ constexpr Subcommand subcommands[] = {
     {"lock", "Write down the hashes of a manifest's plugins", add_plugin_lock},
     {"new", "Make a project for a new plugin", add_plugin_new},
     {"schema", "The keys of manifests, descriptors and lock files", add_plugin_schema},
-    {"check", "Try out what a plugin promises", add_plugin_check},
+    {"check", "Test the promises of a plugin", add_plugin_check},
 };
 
 }  // namespace

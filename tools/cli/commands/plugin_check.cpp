@@ -60,7 +60,7 @@ struct PluginCheckOptions {
         ->type_name("FILE")
         ->check(not_empty)
         ->allow_extra_args(false);
-    command.add_option("--seed", seed, "Of the sampled graphs and inputs")
+    command.add_option("--seed", seed, "Seed of the sampled graphs and inputs")
         ->type_name("N")
         ->capture_default_str();
     command.add_flag("--all", all, "Every case of a backend's conformance list instead of one in ten");

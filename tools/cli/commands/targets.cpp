@@ -145,9 +145,8 @@ Result<void> targets(const TargetsOptions& options) {
 
 Run add_targets(CLI::App& command) {
   auto options = std::make_shared<TargetsOptions>();
-  command.add_flag(
-      "--measure", options->measure,
-      "Measure what the device reaches at most, and keep it in the user's cache folder for estimates");
+  command.add_flag("--measure", options->measure,
+                   "Measure the peaks of the device, and keep them in the user's cache folder for estimates");
   options->device.add_to(command);
   options->pipeline.add_to(command);
   return [options] {

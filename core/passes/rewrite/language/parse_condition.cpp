@@ -205,11 +205,11 @@ class Parser {
       const auto found =
           std::find_if(operators.begin(), operators.end(), [&](const auto& o) { return cursor_.is(o.sign); });
       if (found == operators.end()) return result;
-      FE_CHECK(expect(result, sort, first, fmt::format("what stands before '{}'", found->sign)));
+      FE_CHECK(expect(result, sort, first, fmt::format("the operand before '{}'", found->sign)));
       const Position place = cursor_.next().position;
       const Position second = cursor_.peek().position;
       FE_TRY(Expression right, next());
-      FE_CHECK(expect(right, sort, second, fmt::format("what stands after '{}'", found->sign)));
+      FE_CHECK(expect(right, sort, second, fmt::format("the operand after '{}'", found->sign)));
       FE_TRY(result, binary(found->kind, place, std::move(result), std::move(right)));
     }
   }
@@ -228,7 +228,7 @@ class Parser {
     if (++depth_ > max_nesting) return too_large(cursor_.peek().position);
     const Position place = cursor_.next().position, inner = cursor_.peek().position;
     FE_TRY(Expression operand, negation());
-    FE_CHECK(expect(operand, Sort::boolean, inner, "what stands after 'not'"));
+    FE_CHECK(expect(operand, Sort::boolean, inner, "the operand after 'not'"));
     --depth_;
     std::vector<Expression> children;
     children.push_back(std::move(operand));
@@ -305,7 +305,7 @@ class Parser {
       cursor_.next();
       const Position inner = cursor_.peek().position;
       FE_TRY(Expression operand, atom());
-      FE_CHECK(expect(operand, Sort::number, inner, "what stands after '-'"));
+      FE_CHECK(expect(operand, Sort::number, inner, "the operand after '-'"));
       --depth_;
       std::vector<Expression> children;
       children.push_back(std::move(operand));

@@ -8,6 +8,7 @@
 #include "core/ir/graph/infer.h"
 #include "core/ir/graph/print.h"
 #include "core/ir/text/parse_graph.h"
+#include "driver/regions_json.h"
 #include "tests/driver/validate/validate_support.h"
 
 namespace ferrite::core::joint {

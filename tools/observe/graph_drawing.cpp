@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/observe/report_layout.h"
+#include "tools/observe/graph_drawing.h"
 
 #include <algorithm>
 #include <iterator>
