@@ -140,29 +140,33 @@ def threads() -> str:
 def torch_models() -> str:
     report = read(TORCH_MODELS)
     kinds = {"inference": "forward pass", "backward": "forward and backward pass", "step": "training step"}
+    pairs = {"cold_s": "cold", "warm_s": "warm", "peak_mb": "memory"}  # of Inductor and Ferrite
+    measured = [key for key in pairs if all(key in engine for row in report["rows"] for engine in row["engines"].values())]
 
     def pair(row: dict, key: str) -> str:
-        values = [row["engines"][engine].get(key) for engine in ("inductor", figures.FERRITE)]
-        return ", ".join(f"{value:.0f}" if key == "peak_mb" else figures.significant(value) for value in values) if all(values) else ""
+        values = [row["engines"][engine][key] for engine in ("inductor", figures.FERRITE)]
+        return ", ".join(f"{value:.0f}" if key == "peak_mb" else figures.significant(value) for value in values)
 
     rows = []
     for row in report["rows"]:
-        times = {engine: entry["median_ms"] for engine, entry in row["engines"].items() if "median_ms" in entry}
+        times = {engine: entry["median_ms"] for engine, entry in row["engines"].items()}
         rows.append([row["row"], kinds[row["kind"]], *(figures.significant(times[name]) for name in ("eager", "inductor", figures.FERRITE)),
-                     f"{times['inductor'] / times[figures.FERRITE]:.2f}", *(pair(row, key) for key in ("cold_s", "warm_s", "peak_mb"))])  # fmt: skip
-    means = report["geometric_means"]
-    said = "; ".join(
-        f"{kinds[kind]} {peers['inductor']['median_ms']['mean']:.2f} ({peers['inductor']['median_ms']['rows']} models, least "
-        f"{peers['inductor']['median_ms']['least']:.2f})"
-        for kind, peers in means.items()
-    )
+                     f"{times['inductor'] / times[figures.FERRITE]:.2f}", *(pair(row, key) for key in measured)])  # fmt: skip
+    means = []
+    for kind, peers in report["geometric_means"].items():
+        mean = peers["inductor"]["median_ms"]
+        means.append(f"{kinds[kind]} {mean['mean']:.2f} ({mean['rows']} model{'s' * (mean['rows'] > 1)}, least {mean['least']:.2f})")
     intro = (
         f"Median time of a call in ms, f32, {report['threads']} threads, {report['cores']} cores of an {TORCH_MACHINE}; PyTorch "
-        f"{report['torch'].split('+')[0]}. First calls, in seconds, and memory, in MB, are those of Inductor and of Ferrite: `cold` without "
-        "any cache, `warm` in a second process. Memory is the largest resident size in three steps, without that of model and data."
+        f"{report['torch'].split('+')[0]}."
     )
-    head = ["row", "measured", "eager", "Inductor", "Ferrite", "Inductor / Ferrite", "cold", "warm", "memory"]
-    notes = f"Geometric means of Inductor / Ferrite: {said}. {source(TORCH_MODELS, report)}"
+    if measured:
+        intro += (
+            " First calls, in seconds, and memory, in MB, are those of Inductor and of Ferrite: `cold` without any cache, `warm` in a second "
+            "process. Memory is the largest resident size in three steps, without that of model and data."
+        )
+    head = ["row", "measured", "eager", "Inductor", "Ferrite", "Inductor / Ferrite", *(pairs[key] for key in measured)]
+    notes = f"Geometric means of Inductor / Ferrite: {'; '.join(means)}. {source(TORCH_MODELS, report)}"
     return "\n\n".join([wrapped(intro), table(head, rows, 2), wrapped(notes)])
 
 
