@@ -284,6 +284,8 @@ Result<void> Steps::choose_layouts() {
   schedule::choose_layouts(*made_.program, target_, ledger_);
   // Store operands of matrix products with the summed dim last, so that kernels read rows contiguously.
   schedule::make_k_contiguous(*made_.program, ledger_);
+  // Results that are copies in the chosen order become the memory of what they copy.
+  if (does(Feature::in_place)) schedule::compute_in_results(*made_.program, ledger_);
   // Copy the operands that lie scattered even so, or in rows that are not aligned.
   schedule::store_scattered_operands(*made_.program, select::row_padding(devices_), ledger_);
   return {};

@@ -9,6 +9,7 @@
 
 #include "core/schedule/body.h"
 #include "core/schedule/rewrites/at_load.h"
+#include "core/schedule/rewrites/layout.h"
 
 namespace ferrite::core::schedule {
 namespace {
@@ -416,6 +417,43 @@ void reinplace(LoopProgram& program, Ledger& ledger) {
   }
   drop(program, dropped);
   change_in_place(program, ledger);
+}
+
+void compute_in_results(LoopProgram& program, Ledger& ledger) {
+  const auto free = free_to_order(program);
+  const auto constant = constants_of(program);
+  Uses uses(program, Dependencies::of(program));
+  std::vector<bool> dropped(program.statements.size());
+  for (uint32_t s = 0; s < program.statements.size(); ++s) {
+    const auto copy = copy_of(program, s);
+    if (!copy || !free[copy->from] || constant[copy->from] || !uses.versions[copy->from].empty()) continue;
+    const auto &source = program.buffers[copy->from], &result = program.buffers[copy->to];
+    // Only the copy knows the result: as another output or version, it would be seen where it is changed.
+    if (result.role != Role::output || result.base != none || uses.writers[copy->to].size() != 1 ||
+        !uses.readers[copy->to].empty() || !uses.versions[copy->to].empty() ||
+        uses.outputs[copy->to].size() != 1)
+      continue;
+    if (source.dtype != result.dtype || source.dims != result.dims ||
+        !std::ranges::equal(copy->index, program.statements[s].stores[0].index))
+      continue;
+    ledger.add({"memory",
+                origin_names(program.statements[s]),
+                source.name,
+                "in place",
+                {},
+                "a copy that is a result",
+                static_cast<double>(result.bytes())});
+    for (const uint32_t user : uses.touching({copy->from})) {
+      for (auto& op : program.statements[user].ops)
+        if (op.code == FE_OP_LOAD && op.buffer == copy->from) op.buffer = copy->to;
+      for (auto& store : program.statements[user].stores)
+        if (store.buffer == copy->from) store.buffer = copy->to;
+    }
+    uses.forget(s, copy->from, copy->to);
+    uses.join(copy->from, copy->to);
+    dropped[s] = true;
+  }
+  drop(program, dropped);
 }
 
 }  // namespace ferrite::core::schedule

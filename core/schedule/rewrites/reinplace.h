@@ -14,4 +14,10 @@ namespace ferrite::core::schedule {
 /// "copied" with the reason as its category.
 void reinplace(LoopProgram& program, Ledger& ledger);
 
+/// Where a result of the program is a copy of a whole temporary in the same order, computes the temporary in
+/// the result's memory and removes the copy. A tensor with its channels innermost that the program also uses
+/// is an example: only once layouts are chosen, it has the order of the temporary. A record of kind "memory",
+/// "in place", for each.
+void compute_in_results(LoopProgram& program, Ledger& ledger);
+
 }  // namespace ferrite::core::schedule
