@@ -278,7 +278,7 @@ config = {{ library = "{library}" }}
         # One of several is found with the log's help.
         self.write("k.fe", KINDS)
         done = self.run_on("k.fe", FAKE_DRIVER_LOSE=self.functions["launch"] + ":3")
-        self.assertRefused(done, "FE-D06", r"one of \d+ launches that were not waited for: .* \| .*'--log launches'", DEVICE)
+        self.assertRefused(done, "FE-D06", r"among \d+ launches that were not waited for: .* \| .*'--log launches'", DEVICE)
         done = self.run_on("k.fe", "--log", "launches", FAKE_DRIVER_LOSE=self.functions["launch"] + ":3")
         self.assertIn("[launches]", done.stderr)
         self.assertNotIn("one of", done.stderr)

@@ -189,7 +189,7 @@ class CudaTest(GridTests, ProgramTest):
         self.write("sine.fe", SINE)
         plugin = BUILD / "lib/ferrite/test_plugins/faulty_cuda.so"
         done = self.run_on("sine.fe", "--plugin", str(plugin))
-        self.assertRefused(done, "FE-D06", r"ILLEGAL_ADDRESS.*one of 2 launches .*: the_exp \| the_sine; '--log launches'", DEVICE)
+        self.assertRefused(done, "FE-D06", r"ILLEGAL_ADDRESS.*among 2 launches .*: the_exp \| the_sine; '--log launches'", DEVICE)
         done = self.run_on("sine.fe", "--plugin", str(plugin), "--log", "launches")
         self.assertRefused(done, "FE-D06", "the_sine: work on the device failed: CUDA_ERROR_ILLEGAL_ADDRESS", DEVICE)
 
