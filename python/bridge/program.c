@@ -282,8 +282,7 @@ static int allocate_workspace(Program* self, DLTensor** inputs, DLDevice device,
   if (self->workspace < 0) {
     // Only tensors tell in which memory a program expects them.
     Py_ssize_t on_device = 0;
-    for (Py_ssize_t k = 0; k < self->input_count; ++k)
-      on_device += inputs[k]->device.device_type != kDLCPU;
+    for (Py_ssize_t k = 0; k < self->input_count; ++k) on_device += inputs[k]->device.device_type != kDLCPU;
     if (on_device == 0) return 0;
     uint64_t bytes = 0;
     int32_t status;
