@@ -290,6 +290,15 @@ Result<void> run_alloc(std::string_view function, ferrite_model* model, const fe
   return {};
 }
 
+/// The program for these shapes and the memory of these tensors, whose data may be null.
+Result<std::shared_ptr<const capi::RunnableProgram>> compiled(ferrite_model* model,
+                                                              const DLTensor* const* inputs,
+                                                              uint64_t input_count) {
+  FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
+  FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
+  return model->prepare(bound, device.any_has(list(inputs, input_count)));
+}
+
 }  // namespace
 
 int32_t ferrite_run(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count,
@@ -325,9 +334,7 @@ int32_t ferrite_run_alloc_with(ferrite_model* model, const ferrite_run_options* 
 int32_t ferrite_model_compile(ferrite_model* model, const DLTensor* const* inputs, uint64_t input_count) {
   return guarded([&]() -> Result<void> {
     if (!model) return null_argument("ferrite_model_compile", "model");
-    FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
-    FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
-    FE_TRY(const auto program, model->prepare(bound, device.any_has(list(inputs, input_count))));
+    FE_CHECK(compiled(model, inputs, input_count));
     return {};
   });
 }
@@ -337,9 +344,7 @@ int32_t ferrite_model_workspace(ferrite_model* model, const DLTensor* const* inp
   return guarded([&]() -> Result<void> {
     if (!model) return null_argument("ferrite_model_workspace", "model");
     if (!bytes) return null_argument("ferrite_model_workspace", "bytes");
-    FE_TRY(const auto device, model->device({}, list(inputs, input_count)));
-    FE_TRY(const auto bound, capi::bind_inputs(*model->model, inputs, input_count, device, false));
-    FE_TRY(const auto program, model->prepare(bound, device.any_has(list(inputs, input_count))));
+    FE_TRY(const auto program, compiled(model, inputs, input_count));
     const auto executable = program->executable();
     *bytes = executable && executable->devices[0]->has_streams()
                  ? static_cast<uint64_t>(executable->workspace_bytes())

@@ -64,6 +64,14 @@ std::vector<index::Expr> place_in_source(LoopProgram& program, const Copy& copy,
   return result;
 }
 
+/// Moves each access of the statement to the buffer that `now` gives for its buffer.
+template <class Now>
+void redirect(ProgramStatement& statement, const Now& now) {
+  for (auto& op : statement.ops)
+    if (op.code == FE_OP_LOAD) op.buffer = now(op.buffer);
+  for (auto& store : statement.stores) store.buffer = now(store.buffer);
+}
+
 /// Whether the statement reads `buffer` only at the points that it stores, before it stores them.
 bool changes_at_own_points(const LoopProgram& program, const ProgramStatement& statement, BufferId buffer) {
   if (statement.kind != FE_STATEMENT_MAP || statement.stores.size() != 1 ||
@@ -313,12 +321,7 @@ class BaseCopy {
       return found == moved.end() ? b : found->second;
     };
     moved.emplace(to_, now(copy_.from));
-    for (uint32_t s : uses_.touching({from_, to_})) {
-      auto& statement = program_.statements[s];
-      for (auto& op : statement.ops)
-        if (op.code == FE_OP_LOAD) op.buffer = now(op.buffer);
-      for (auto& store : statement.stores) store.buffer = now(store.buffer);
-    }
+    for (uint32_t s : uses_.touching({from_, to_})) redirect(program_.statements[s], now);
     uses_.forget(copy_.statement, from_, to_);
     uses_.join(to_, from_);
     for (size_t k : uses_.outputs[from_]) program_.outputs[k] = now(program_.outputs[k]);
@@ -443,12 +446,8 @@ void compute_in_results(LoopProgram& program, Ledger& ledger) {
                 {},
                 "a copy that is a result",
                 static_cast<double>(result.bytes())});
-    for (const uint32_t user : uses.touching({copy->from})) {
-      for (auto& op : program.statements[user].ops)
-        if (op.code == FE_OP_LOAD && op.buffer == copy->from) op.buffer = copy->to;
-      for (auto& store : program.statements[user].stores)
-        if (store.buffer == copy->from) store.buffer = copy->to;
-    }
+    const auto now = [&](BufferId b) { return b == copy->from ? copy->to : b; };
+    for (const uint32_t user : uses.touching({copy->from})) redirect(program.statements[user], now);
     uses.forget(s, copy->from, copy->to);
     uses.join(copy->from, copy->to);
     dropped[s] = true;

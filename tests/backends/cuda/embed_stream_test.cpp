@@ -109,6 +109,15 @@ class EmbedStreamTest : public testing::Test {
     ferrite_last_error(&error);
     return std::string(error.code) + " " + error.where + ": " + error.text;
   }
+  /// A model whose runs need an arena: the sum of many elements is one of parts, which live between its two
+  /// kernels.
+  std::string sum_of(int64_t elements) const {
+    const auto name = "sum" + std::to_string(elements) + ".fe";
+    std::ofstream(file(name.c_str())) << "ferrite graph 0\ngraph @sum(%x: f32[" << elements
+                                      << "]) -> (%r \"r\") {\n"
+                                         "  %r = reduce_sum(%x) {axes = [0], keepdims = true}\n}\n";
+    return name;
+  }
   void* new_stream() {
     void* stream = nullptr;
     EXPECT_EQ(driver_.stream_create(&stream, 1), 0);
@@ -238,14 +247,6 @@ TEST_F(EmbedStreamTest, ThreadsHaveStreamsOfTheirOwn) {
 }
 
 TEST_F(EmbedStreamTest, ModelsShareAnArenaInTheOrderOfAStream) {
-  // The sum of many elements is one of parts, which live between its two kernels.
-  const auto sum_of = [&](int64_t elements) {
-    const auto name = "sum" + std::to_string(elements) + ".fe";
-    std::ofstream(file(name.c_str())) << "ferrite graph 0\ngraph @sum(%x: f32[" << elements
-                                      << "]) -> (%r \"r\") {\n"
-                                         "  %r = reduce_sum(%x) {axes = [0], keepdims = true}\n}\n";
-    return name;
-  };
   constexpr int64_t small = 1 << 16, large = 1 << 22;
   const auto small_name = sum_of(small), large_name = sum_of(large);
   open(small_name.c_str());
@@ -286,12 +287,8 @@ TEST_F(EmbedStreamTest, ModelsShareAnArenaInTheOrderOfAStream) {
 }
 
 TEST_F(EmbedStreamTest, TheWorkspaceIsMemoryOfTheCaller) {
-  // The sum of many elements is one of parts, which live between its two kernels.
   constexpr int64_t elements = 1 << 16;
-  std::ofstream(file("sum.fe")) << "ferrite graph 0\ngraph @sum(%x: f32[" << elements
-                                << "]) -> (%r \"r\") {\n"
-                                   "  %r = reduce_sum(%x) {axes = [0], keepdims = true}\n}\n";
-  open("sum.fe");
+  open(sum_of(elements).c_str());
   uint64_t memory = 0, arena = 0, bytes = 0;
   ASSERT_EQ(driver_.alloc(&memory, elements * sizeof(float)), 0);
   std::memset(reinterpret_cast<void*>(memory), 0, elements * sizeof(float));
