@@ -9,7 +9,8 @@ Prints one line a violation; exit status 1 when there is any.
                    A line `...` stands for any lines, `…` within a line for any text. A command that fails says so
                    in a last line, `exit status N`. `build/release` in a command is the build directory given.
                    A comment `<!-- not run: REASON -->` before the block exempts it. Commands that use the
-                   environment with PyTorch are left out, with a line, where it is missing.
+                   environment with PyTorch are left out, with a line, where it is missing, and so are the commands
+                   after them that name a path under /tmp which those, or the scripts that they run, name.
   file excerpts    A block after `<!-- file: PATH -->` is the file, or lines of it that follow each other; less
                    indent is allowed.
   links            A link to a file of the repository names one that is there, and a heading or a line that it has. Links
@@ -41,6 +42,7 @@ PYTORCH = "build/torch/bin/python"  # the interpreter of the environment with Py
 FENCE = re.compile(r"^(`{3,})\s*(\w*)\s*$")
 COMMENT = re.compile(r"^<!--\s*(file|not run):\s*(.*?)\s*-->$")
 LINK = re.compile(r"""\[[^\]]*\]\(([^)\s]+)\)|^\[[^\]]+\]:\s+(\S+)|<(?:a|img)\s[^>]*(?:href|src)="([^"]+)\"""", re.MULTILINE)
+TEMPORARY = re.compile(r"/tmp/[\w./-]*\w")
 CODE = re.compile(r"(`+)(?:(?!\1).)+?\1", re.DOTALL)
 
 GUIDES = ("docs/contribute/read-the-code.md", "docs/architecture.md")  # the pages whose names of C++ are checked
@@ -142,7 +144,14 @@ def run(command: str, root: Path, build: Path, timeout: float) -> list[str]:
     return lines
 
 
-def console_faults(block: Block, root: Path, build: Path, show: bool) -> list[tuple[int, str]]:
+def paths_made_by(command: str, root: Path) -> set[str]:
+    """The paths under /tmp in a command and in the scripts of the repository that it runs."""
+    scripts = [root / word for word in command.split() if word.endswith(".py") and (root / word).is_file()]
+    return set(TEMPORARY.findall("\n".join([command, *(script.read_text(encoding="utf-8") for script in scripts)])))
+
+
+def console_faults(block: Block, root: Path, build: Path, show: bool, absent: set[str]) -> list[tuple[int, str]]:
+    """absent: the paths that commands would have made which are left out; those of this block are added."""
     faults = []
     commands = commands_of(block)
     if not commands:
@@ -150,6 +159,10 @@ def console_faults(block: Block, root: Path, build: Path, show: bool) -> list[tu
     for command in commands:
         if PYTORCH in command.text and not (root / PYTORCH).exists():
             print(f"not run, since `./dev setup torch` made no environment: {command.text}")
+            absent |= paths_made_by(command.text, root)
+            continue
+        if any(path == made or path.startswith(made + "/") for path in TEMPORARY.findall(command.text) for made in absent):
+            print(f"not run, since it reads a file of a command that was not run: {command.text}")
             continue
         timeout = PYTORCH_SECONDS if PYTORCH in command.text else TIMEOUT_SECONDS
         try:
@@ -340,6 +353,7 @@ def faults_of(page: Path, root: Path, build: Path, show: bool) -> list[tuple[int
     faults = link_faults(page.resolve(), root.resolve(), text)
     for folder in set(re.findall(r"/tmp/ferrite-docs-\w+", text)):  # what the examples of an earlier run left there
         shutil.rmtree(folder, ignore_errors=True)
+    absent: set[str] = set()
     for block in blocks_of(text):
         for number, line in enumerate(block.lines, block.line + 1):
             if len(line) > LONGEST_LINE:
@@ -347,7 +361,7 @@ def faults_of(page: Path, root: Path, build: Path, show: bool) -> list[tuple[int
         if block.note and block.note[0] == "file":
             faults += excerpt_faults(block, root)
         elif block.language == "console" and not block.note:
-            faults += console_faults(block, root, build, show)
+            faults += console_faults(block, root, build, show, absent)
     if str(page.relative_to(root)) in GUIDES:
         faults += name_faults(text, root)
     coverage = []

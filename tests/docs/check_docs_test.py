@@ -30,6 +30,7 @@ class Pages(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "code.txt").write_text("one\n  two\n  three\n", encoding="utf-8")
+            (root / "make.py").write_text('save("/tmp/made")\n', encoding="utf-8")
             (root / "page.md").write_text(text, encoding="utf-8")
             return [fault for _, fault in check_docs.faults_of(root / "page.md", root, root / "build", False)]
 
@@ -40,6 +41,10 @@ class Pages(unittest.TestCase):
         self.assertTrue(self.faults("```console\n$ false\n```\n"))
         self.assertTrue(self.faults("```console\nno command\n```\n"))
         self.assertEqual(self.faults("```console\n$ build/torch/bin/python -c 'print(1)'\n2\n```\n"), [])  # not set up
+        # A command that reads what a command left out would have made is left out, too.
+        made = "```console\n$ build/torch/bin/python make.py\n```\n```console\n$ cat {}\n```\n"
+        self.assertEqual(self.faults(made.format("/tmp/made/by-make.txt")), [])
+        self.assertTrue(self.faults(made.format("/tmp/made-by-others.txt")))
         self.assertEqual(self.faults("<!-- not run: it never ends -->\n```console\n$ false\n```\n"), [])
 
     def test_excerpts(self):
