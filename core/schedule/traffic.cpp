@@ -7,6 +7,9 @@
 namespace ferrite::core::schedule {
 namespace {
 
+/// Loops shorter than this leave parts of lines unused where a map is walked in squares.
+constexpr int64_t least_square = 32;
+
 struct Access {
   BufferId storage;
   const std::vector<index::Expr>* index;
@@ -79,6 +82,13 @@ int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements
       for (uint32_t s : statements) parts.push_back(moved(program, program.statements[s], k, uncoalesced));
       const int64_t bytes = sum(parts);
       if (!best || bytes < *best) best = bytes;
+    }
+    if (const auto& only = program.statements[statements[0]];
+        statements.size() == 1 && only.kind == FE_STATEMENT_MAP) {
+      std::vector<Moved> along;  // of the square's loops: each access costs what its own one does
+      for (size_t k = 0; k < only.vars.size(); ++k)
+        if (only.vars[k].extent >= least_square) along.push_back(moved(program, only, k, uncoalesced));
+      if (!along.empty()) best = std::min(*best, sum(along));
     }
     return *best;
   }

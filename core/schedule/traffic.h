@@ -19,7 +19,8 @@ std::optional<int64_t> step_of(const LoopProgram& program, BufferId buffer,
 /// once. Bytes that the innermost loop does not walk contiguously count `uncoalesced` times, as TargetNumbers
 /// says. The innermost loop is the cheapest one: for each statement, of the loops that the group does not
 /// share, or of all loops where the statements are one loop nest (`one_nest`), because code generators are
-/// free to choose it. The idea is TorchInductor's (pull request 126254).
+/// free to choose it. A map alone is walked in squares of two loops where that costs less, each access along
+/// its own loop. The idea is TorchInductor's (pull request 126254).
 int64_t traffic(const LoopProgram& program, std::span<const uint32_t> statements, uint32_t shared,
                 bool one_nest, int64_t uncoalesced);
 

@@ -6,18 +6,19 @@
 
 namespace ferrite::core::tune {
 
-bool read_mode(std::string_view text, Options& options) {
+Result<void> read_mode(std::string_view text, Options& options) {
   if (text == "off" || text == "cached") {
     options.mode = text == "off" ? Mode::off : Mode::cached;
-    return true;
+    return {};
   }
   double seconds = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (fault != std::errc() || end != text.data() + text.size() || !std::isfinite(seconds) || seconds <= 0)
-    return false;
+    return error(FE_EINVALID, "FE-M03",
+                 "'tune' is '{}'; write \"off\", \"cached\" or the seconds to measure, as in \"30\"", text);
   options.mode = Mode::measure;
   options.seconds = seconds;
-  return true;
+  return {};
 }
 
 std::string store_folder(const std::string& kernel_folder) {

@@ -25,8 +25,8 @@ struct Options {
   std::function<void(std::string_view)> progress;  ///< if not empty, called with the progress of measuring
 };
 
-/// Parses "off", "cached" or a number of seconds above 0 into mode and seconds; false for anything else.
-bool read_mode(std::string_view text, Options& options);
+/// Parses "off", "cached" or a number of seconds above 0 into mode and seconds; FE-M03 for anything else.
+Result<void> read_mode(std::string_view text, Options& options);
 
 /// The folder of stored decisions, inside the folder of compiled kernels; empty where kernels are not stored.
 std::string store_folder(const std::string& kernel_folder);

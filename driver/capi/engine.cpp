@@ -130,6 +130,7 @@ class SessionEngine final : public Engine {
       request.plugins.emplace_back(given.plugins[k]);
     if (given.profile) request.profile = given.profile;
     request.safe_mode = given.safe_mode != 0;
+    request.tf32 = given.tf32 != 0;
     if (given.device) request.devices = given.device;
     FE_TRY(auto pipeline, config::read_pipeline(request));
     if (given.device) {
@@ -147,7 +148,9 @@ class SessionEngine final : public Engine {
     options.memory_limit = pipeline.memory_limit.value_or(0);
     options.without = pipeline.without;
     options.cache = cache::kernel_folder(pipeline.cache);
-    tune::read_mode(pipeline.tune.value_or("cached"), options.tune);
+    if (given.tune) pipeline.tune = given.tune;
+    if (auto valid = tune::read_mode(pipeline.tune.value_or("cached"), options.tune); !valid)
+      return at("option 'tune'", std::move(valid.error()));
     options.tune.folder = tune::store_folder(options.cache);
     options.allocator = std::move(allocator);
     FE_TRY(engine->session_, Session::open(pipeline));

@@ -201,6 +201,12 @@ constexpr Key pipeline_keys[] = {
      .doc =
          "where compiled kernels are kept from one process to the next: `\"on\"` in the user's cache folder, "
          "`\"off\"` nowhere, else a folder"},
+    {.name = "tf32",
+     .type = KeyType::boolean,
+     .absent = "false",
+     .example = "true",
+     .doc = "true: products and convolutions of f32 may round their operands to tf32. It is the value of the "
+            "setting `tf32` of each plugin that declares one, where `[plugin]` gives none"},
     {.name = "tune",
      .type = KeyType::string,
      .absent = "\"cached\"",

@@ -47,7 +47,9 @@ class Finder {
         enabled_(std::move(content.enabled)),
         disabled_(std::move(content.disabled)),
         settings_(std::move(content.settings)),
-        pipeline_(std::move(content.pipeline)) {}
+        pipeline_(std::move(content.pipeline)) {
+    if (request.tf32) pipeline_.tf32 = true;
+  }
 
   Result<Pipeline> run();
 
@@ -319,7 +321,10 @@ Result<void> Finder::settle_config(PluginRequest& request) const {
   const auto found = settings_.find(request.id);
   const auto& given = found == settings_.end() ? none : found->second.config;
   if (auto descriptor = descriptors_.find(request.id); descriptor != descriptors_.end()) {
-    const auto& declared = descriptor->second.config;
+    auto declared = descriptor->second.config;
+    if (const auto setting = declared.find("tf32");
+        setting != declared.end() && setting->second.type == "boolean" && pipeline_.tf32)
+      setting->second.absent = *pipeline_.tf32;
     FE_TRY(request.config, settle_settings(request.id, declared, given));
     for (const auto& [name, setting] : declared)
       if (!setting.doc.empty()) request.config_docs.emplace(name, setting.doc);

@@ -54,6 +54,7 @@ Result<Pipeline> read_pipeline(const PipelineRequest& request) {
     plain.devices = request.devices;
     plain.targets = request.targets;
     plain.kinds = request.kinds;
+    plain.tf32 = request.tf32;
     plain.use_lock = false;
     return read_pipeline_text(text, files.default_manifest, plain);
   }

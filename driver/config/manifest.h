@@ -68,6 +68,7 @@ struct Pipeline {
       memory_limit;            ///< [pipeline] memory_limit, in bytes; none or 0: the memory of the machine
   schedule::Features without;  ///< [pipeline] without; [pipeline] fuse affects `fuse` too
   std::optional<RuleValidation> validate_rules;  ///< none: on
+  std::optional<bool> tf32;          ///< [pipeline] tf32; none: as each plugin declares it
   std::optional<std::string> tune;   ///< [pipeline] tune: "off", "cached" or seconds; none: cached
   std::optional<std::string> cache;  ///< [pipeline] cache: "on", "off" or a folder; none: on
 };
@@ -84,6 +85,7 @@ struct PipelineRequest {
       devices{};
   bool safe_mode = false;  ///< the default pipeline with built-in plugins, ignoring everything else here
   bool use_lock = true;    ///< false: a lock file beside the manifest is ignored
+  bool tf32 = false;       ///< true: overrides [pipeline] tf32
   /// The targets to compile for, and further kinds of devices that will run something: built-in plugins that
   /// support them are enabled, too.
   std::vector<std::string> targets{}, kinds{};

@@ -293,13 +293,11 @@ Result<void> Reader::read_pipeline_settings(const TomlTable& part, const std::st
     pipeline.cache =
         *cache == "on" || *cache == "off" ? *cache : (fs::path(folder) / *cache).lexically_normal().string();
   }
+  if (auto tf32 = settings->boolean("tf32")) pipeline.tf32 = tf32;
   if (auto tune = settings->string("tune")) {
     tune::Options read;
-    if (!tune::read_mode(*tune, read))
-      return at(
-          settings->place("tune"),
-          error(FE_EINVALID, "FE-M03",
-                "'tune' is '{}'; write \"off\", \"cached\" or the seconds to measure, as in \"30\"", *tune));
+    if (auto valid = tune::read_mode(*tune, read); !valid)
+      return at(settings->place("tune"), std::move(valid.error()));
     pipeline.tune = *tune;
   }
   if (auto validation = settings->string("validate_rules"))

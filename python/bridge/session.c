@@ -15,19 +15,21 @@ static const char* text_or_null(PyObject* object) {
 }
 
 static PyObject* session_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static char* names[] = {"manifest", "plugins", "device", "threads", "log", "profile", "safe_mode", NULL};
-  PyObject *manifest = NULL, *plugins = NULL, *device = NULL, *log = NULL, *profile = NULL;
+  static char* names[] = {"manifest", "plugins",   "device", "threads", "log",
+                          "profile",  "safe_mode", "tf32",   "tune",    NULL};
+  PyObject *manifest = NULL, *plugins = NULL, *device = NULL, *log = NULL, *profile = NULL, *tune = NULL;
   long long threads = 0;
-  int safe_mode = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOLOOp", names, &manifest, &plugins, &device, &threads,
-                                   &log, &profile, &safe_mode))
+  int safe_mode = 0, tf32 = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOLOOppO", names, &manifest, &plugins, &device, &threads,
+                                   &log, &profile, &safe_mode, &tf32, &tune))
     return NULL;
   ferrite_session_options options = {
-      .size = sizeof options, .threads = threads, .safe_mode = (uint32_t)safe_mode};
+      .size = sizeof options, .threads = threads, .safe_mode = (uint32_t)safe_mode, .tf32 = (uint32_t)tf32};
   options.manifest = text_or_null(manifest);
   options.device = text_or_null(device);
   options.log = text_or_null(log);
   options.profile = text_or_null(profile);
+  options.tune = text_or_null(tune);
   if (PyErr_Occurred()) return NULL;
   PyObject* held = PyList_New(0);
   if (!held) return NULL;

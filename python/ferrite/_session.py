@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
-import pathlib
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ferrite import _bridge
@@ -48,9 +45,14 @@ class Session:
     plugins: more libraries, descriptors or folders of plugins to enable.
     device: "cpu", "cuda", "interpreter", ...; None: as in the manifest.
     threads: number of workers; 0: as in the manifest, else one per processor.
+    profile: the manifest's profile.
+    log: log channels, as for `ferrite --log`; process-wide.
+    safe_mode: only the built-in plugins of the default pipeline, without manifest, profile and plugins.
+    tf32: products and convolutions of f32 may round their operands to tf32, where a plugin can do that;
+        False: as in the manifest.
     tune: kernels without measurements are measured while a program is compiled, for so many seconds at most;
         "cached" chooses by earlier measurements only, "off" by costs. None: as in the manifest, else
-        "cached". With a manifest, write it there: tune = "30" in [pipeline].
+        "cached".
     Raises Error where a plugin or the manifest is wrong.
     """
 
@@ -64,26 +66,20 @@ class Session:
         profile: str | None = None,
         log: str | None = None,
         safe_mode: bool = False,
+        tf32: bool = False,
         tune: float | str | None = None,
     ) -> None:
-        if tune is not None and (manifest is not None or safe_mode):
-            raise Error(
-                "FE-M03",
-                "'tune' is given with 'safe_mode', which has no settings; drop one of the two"
-                if manifest is None
-                else f"'tune' is given beside a manifest; write tune = \"{tune}\" in its [pipeline] instead",
-                "Session(tune=...)",
-            )
-        with contextlib.nullcontext(manifest) if tune is None else _manifest_that_tunes(tune) as path:
-            self._session = _bridge.Session(
-                manifest=None if path is None else os.fspath(path),
-                plugins=[os.fspath(plugin) for plugin in plugins],
-                device=device,
-                threads=threads,
-                profile=profile,
-                log=log,
-                safe_mode=safe_mode,
-            )
+        self._session = _bridge.Session(
+            manifest=None if manifest is None else os.fspath(manifest),
+            plugins=[os.fspath(plugin) for plugin in plugins],
+            device=device,
+            threads=threads,
+            profile=profile,
+            log=log,
+            safe_mode=safe_mode,
+            tf32=tf32,
+            tune=None if tune is None else str(tune),
+        )
 
     def load(self, path: str | os.PathLike[str], contents: bytes | None = None) -> Model:
         """Opens a model (.onnx, .aten, .pt2, .fe) or a package (.fepkg). Compiles nothing yet.
@@ -98,20 +94,6 @@ class Session:
     def device(self) -> tuple[int, int]:
         """(device type, device number) of the first device, in DLPack's numbers."""
         return self._session.device()
-
-
-@contextlib.contextmanager
-def _manifest_that_tunes(tune: float | str) -> Iterator[str]:
-    """A manifest that extends the default pipeline, while a session is opened."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "tune.toml"
-        path.write_text(f"schema = 0\n[pipeline]\ntune = {json.dumps(str(tune))}\n")
-        try:
-            yield str(path)
-        except Error as error:
-            if not error.where.startswith(str(path)):
-                raise
-            raise Error(error.code, error.text, "Session(tune=...)", error.status) from None
 
 
 class Model:

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <tuple>
 
 #include "core/support/files/file_fault.h"
 
@@ -198,7 +199,7 @@ core::CompileOptions DeviceOptions::compile_options(const core::config::Pipeline
   options.without.add(without);
   options.cache = core::cache::kernel_folder(cache.empty() ? pipeline.cache : cache);
   const auto mode = !tune.empty() ? tune : pipeline.tune.value_or("cached");
-  core::tune::read_mode(mode, options.tune);
+  std::ignore = core::tune::read_mode(mode, options.tune);  // checked where the option or the key was read
   options.tune.folder = core::tune::store_folder(options.cache);
   options.tune.replay = decisions;
   options.tune.lock = lock_decisions;

@@ -56,7 +56,13 @@ struct PipelineOptions {
 
   void add_to(CLI::App& command);
   core::config::PipelineRequest request(const std::string& devices = {}) const {
-    return {manifest, plugins, profile, devices, safe_mode, true, targets, kinds};
+    return {.manifest = manifest,
+            .plugins = plugins,
+            .profile = profile,
+            .devices = devices,
+            .safe_mode = safe_mode,
+            .targets = targets,
+            .kinds = kinds};
   }
   Result<void> enable_log() const;
   /// `devices`: PipelineRequest::devices.

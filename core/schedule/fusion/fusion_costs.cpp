@@ -16,6 +16,11 @@ namespace {
 /// than the second read of their input costs.
 constexpr int64_t least_row = 64;
 
+/// A kernel that waits for an operand over more statements than `near_statements` is refused where what it
+/// keeps in memory meanwhile exceeds its result by this factor, and by `least_kept` bytes.
+constexpr uint32_t near_statements = 128;
+constexpr int64_t times_result = 2, least_kept = 16 << 20;
+
 }  // namespace
 
 std::vector<uint32_t> members(const Group& first, const Group& second) {
@@ -27,6 +32,7 @@ std::vector<uint32_t> members(const Group& first, const Group& second) {
 
 std::string FusionCosts::dearer(const FusionPair& edge, const Group& first, const Group& second,
                                 uint32_t shared) const {
+  if (auto text = keeps_operands(first, second); !text.empty()) return text;
   // An advisor that knows the prices of all three kernels replaces the estimate below.
   if (auto known = dearer_by_prices(edge, first, second, shared)) return *known;
   const bool contract = std::ranges::any_of(members(first, second), [&](uint32_t s) {
@@ -49,6 +55,38 @@ std::string FusionCosts::dearer(const FusionPair& edge, const Group& first, cons
     return fmt::format("{} bytes together, {} bytes apart; uncoalesced ones count {} times", together, apart,
                        limits_.target.uncoalesced);
   return {};
+}
+
+std::string FusionCosts::keeps_operands(const Group& first, const Group& second) const {
+  const uint32_t last = first.statements.back();
+  const auto in = [](const Group& group) {
+    return [&](uint32_t s) { return std::ranges::binary_search(group.statements, s); };
+  };
+  uint32_t awaited = 0;
+  std::set<BufferId> passed;  // from the first group to the second
+  for (uint32_t s : second.statements)
+    for (BufferId b : deps_.reads[s])
+      for (uint32_t w : deps_.writers[b])
+        if (in(first)(w))
+          passed.insert(b);
+        else if (!in(second)(w))
+          awaited = std::max(awaited, w);
+  if (awaited <= last + near_statements) return {};
+  std::set<BufferId> dead;  // temporaries of other groups that nothing reads so late
+  for (uint32_t s : first.statements)
+    for (BufferId b : deps_.reads[s])
+      if (!deps_.writers[b].empty() && std::ranges::none_of(deps_.writers[b], in(first)) &&
+          deps_.readers[b].back() <= last + near_statements && !callers_.contains(b))
+        dead.insert(b);
+  const auto bytes_of = [&](const std::set<BufferId>& storages) {
+    int64_t bytes = 0;
+    for (BufferId b : storages) bytes += program_.buffers[b].bytes();
+    return bytes;
+  };
+  const int64_t kept = bytes_of(dead), made = bytes_of(passed);
+  if (kept < made * times_result || kept - made < least_kept) return {};
+  return fmt::format("{} bytes of operands would be kept for another operand, {} later", kept,
+                     counted(awaited - last, "statement", "statements"));
 }
 
 std::optional<std::string> FusionCosts::dearer_by_prices(const FusionPair& edge, const Group& first,

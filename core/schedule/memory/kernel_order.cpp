@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
-#include <queue>
 #include <set>
 
 #include <fmt/format.h>
@@ -100,8 +99,7 @@ struct Order {
   std::vector<size_t> waits;
 };
 
-Order order_of(const Schedule& schedule) {
-  const auto deps = Dependencies::of(schedule.program);
+Order order_of(const Schedule& schedule, const Dependencies& deps) {
   std::vector<size_t> group_of(schedule.program.statements.size());
   for (size_t g = 0; g < schedule.groups.size(); ++g)
     for (uint32_t s : schedule.groups[g].statements) group_of[s] = g;
@@ -116,6 +114,29 @@ Order order_of(const Schedule& schedule) {
     for (size_t other : readers) ++order.waits[other];
   }
   return order;
+}
+
+/// Moves each group that reads no memory of the arena, as a cast of weights does, to directly before the
+/// first group that needs it: its result then lives no longer than necessary, and nothing lives longer.
+void delay_first_groups(Schedule& schedule, const Dependencies& deps) {
+  const Lives lives(schedule);
+  const auto next = order_of(schedule, deps).next;
+  // By group: the group before which it runs, itself unless it is delayed.
+  std::vector<size_t> before(schedule.groups.size());
+  for (size_t g = schedule.groups.size(); g-- > 0;) {
+    before[g] = g;
+    if (next[g].empty() ||
+        std::ranges::any_of(lives.read[g], [&](BufferId b) { return lives.lives[b].arena; }))
+      continue;
+    before[g] = SIZE_MAX;
+    for (size_t other : next[g]) before[g] = std::min(before[g], before[other]);
+  }
+  std::vector<size_t> order(schedule.groups.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t g) { return std::pair(before[g], before[g] == g); });
+  std::vector<Group> groups;
+  for (size_t g : order) groups.push_back(std::move(schedule.groups[g]));
+  schedule.groups = std::move(groups);
 }
 
 /// Whether the variables in the expression give it a different value at each of their points: a sum in which
@@ -304,7 +325,8 @@ void order_for_memory(Schedule& schedule) {
   const Lives lives(schedule);
   const auto before = peak(live_bytes(schedule, lives));
   if (before <= small) return;
-  auto order = order_of(schedule);
+  const auto deps = Dependencies::of(schedule.program);
+  auto order = order_of(schedule, deps);
   std::vector<size_t> untouched(lives.lives.size());  // by storage: groups that have not accessed it yet
   for (const auto& storages : lives.touched)
     for (BufferId b : storages) ++untouched[b];
@@ -321,7 +343,7 @@ void order_for_memory(Schedule& schedule) {
   std::set<size_t> ready;
   for (size_t g = 0; g < order.waits.size(); ++g)
     if (order.waits[g] == 0) ready.insert(ready.end(), g);
-  Schedule ordered;
+  std::vector<Group> ordered;
   while (!ready.empty()) {
     auto best = ready.begin();
     int64_t least = growth(*best);
@@ -336,16 +358,22 @@ void order_for_memory(Schedule& schedule) {
       there[b] = true;
       --untouched[b];
     }
-    ordered.groups.push_back(schedule.groups[group]);
+    ordered.push_back(schedule.groups[group]);
     for (size_t other : order.next[group])
       if (--order.waits[other] == 0) ready.insert(other);
   }
   // The choice is greedy, so the result may be worse than the original order.
-  std::swap(schedule.groups, ordered.groups);
-  if (peak(live_bytes(schedule)) < before)
-    number_by_group(schedule);
-  else
-    std::swap(schedule.groups, ordered.groups);
+  auto least = before;
+  auto best = schedule.groups;
+  for (const auto& groups : {schedule.groups, ordered}) {
+    schedule.groups = groups;
+    for (const bool delayed : {false, true}) {
+      if (delayed) delay_first_groups(schedule, deps);
+      if (const auto bytes = peak(live_bytes(schedule)); bytes < least) least = bytes, best = schedule.groups;
+    }
+  }
+  schedule.groups = std::move(best);
+  if (least < before) number_by_group(schedule);
 }
 
 void store_in_place(Schedule& schedule, const std::vector<bool>& allowed, Ledger& ledger) {

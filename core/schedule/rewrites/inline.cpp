@@ -168,6 +168,7 @@ class Inliner {
     if (picks_few(producer, points)) return false;
     if (readers.size() == 1) return true;
     if (cost.loads == 0 && cost.expensive == 0) return true;
+    if (is_copied_to_result(storage) && !is_wider_than_inputs(producer, storage)) return false;
     // The narrow input is in memory already and is smaller. Each reader widens it again, so that no wide copy
     // is stored.
     if (widens(producer)) return true;
@@ -186,6 +187,24 @@ class Inliner {
     return load.code == FE_OP_LOAD && load.a == none && is_float(load.dtype) && is_float(value.dtype) &&
            bits_of(load.dtype) < bits_of(value.dtype) &&
            program_.buffers[load.buffer].elements() <= producer.points(VarKind::parallel);
+  }
+
+  /// Whether a result of the program is a plain copy of the storage. The value is in memory then in any case,
+  /// and compute_in_results() lets the copy and its source share it.
+  bool is_copied_to_result(BufferId storage) const {
+    return std::ranges::any_of(readers_[storage], [&](uint32_t r) {
+      const auto& reader = program_.statements[r];
+      return reader.kind == FE_STATEMENT_MAP && reader.ops.size() == 1 && reader.stores.size() == 1 &&
+             is_view(reader) && reader.stores[0].mask == none &&
+             outputs_.contains(program_.storage(reader.stores[0].buffer)) &&
+             reader.points(VarKind::parallel) == program_.buffers[storage].elements();
+    });
+  }
+  bool is_wider_than_inputs(const Statement& producer, BufferId storage) const {
+    int64_t bytes = 0;
+    for (const auto& op : producer.ops)
+      if (op.code == FE_OP_LOAD) bytes += program_.buffers[op.buffer].bytes();
+    return program_.buffers[storage].bytes() > bytes;
   }
 
   /// Whether the statement alone makes a temporary, element by element: its readers can do without it.

@@ -47,7 +47,8 @@ class Allocator(c.Structure):
 class SessionOptions(c.Structure):
     _fields_ = [("size", c.c_uint64), ("manifest", c.c_char_p), ("plugins", c.c_void_p), ("plugin_count", c.c_uint64),
                 ("device", c.c_char_p), ("threads", c.c_int64), ("log", c.c_char_p), ("profile", c.c_char_p),
-                ("safe_mode", c.c_uint32), ("reserved", c.c_uint32), ("allocator", c.POINTER(Allocator))]  # fmt: skip
+                ("safe_mode", c.c_uint32), ("tf32", c.c_uint32), ("allocator", c.POINTER(Allocator)),
+                ("tune", c.c_char_p)]  # fmt: skip
 
 
 class RunOptions(c.Structure):

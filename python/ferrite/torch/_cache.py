@@ -24,7 +24,7 @@ import torch.compiler.config
 
 from ferrite.torch._boxed import Boxed, can_keep
 from ferrite.torch._compile import listeners
-from ferrite.torch._options import Options, session_for
+from ferrite.torch._options import Options, may_round_to_tf32, session_for
 
 try:
     from torch._functorch._aot_autograd.aot_autograd_result import BundledOutputCodeLoadable  # noqa: F401
@@ -94,7 +94,7 @@ def keeping(compiler: Callable[..., Boxed]) -> Any:
 
 def _tag(options: Options, device: str) -> str:
     session = session_for(options, device)._session
-    settings = (dataclasses.astuple(options), torch.get_num_threads(), device)
+    settings = (dataclasses.astuple(options), torch.get_num_threads(), device, may_round_to_tf32())
     text = repr((session.identity(), _own_files(), settings))
     return "ferrite-" + hashlib.sha256(text.encode()).hexdigest()
 

@@ -119,6 +119,11 @@ def check_mode(mode: str | None) -> None:
         raise Error("FE-Y01", f"the backend has no mode '{mode}'; {cure}", "torch.compile(mode=...)")
 
 
+def may_round_to_tf32() -> bool:
+    """Whether PyTorch's settings allow products of f32 to round their operands. Dynamo compiles again where
+    they change."""
+    return torch.get_float32_matmul_precision() != "highest"
+
 
 _sessions: dict[tuple[Any, ...], Session] = {}
 _lock = lock_that_survives_forks()
@@ -131,7 +136,8 @@ def session_for(options: Options, device_type: str) -> Session:
     plugins = options.plugins
     if device not in ("cpu", "interpreter") and options.manifest is None:
         plugins = (*plugins, *_plugins_of(device))
-    key = (options.manifest, plugins, device, threads, options.profile, options.tune)
+    tf32 = may_round_to_tf32()
+    key = (options.manifest, plugins, device, threads, options.profile, options.tune, tf32)
     with _lock:
         if key not in _sessions:
             _sessions[key] = Session(
@@ -140,6 +146,7 @@ def session_for(options: Options, device_type: str) -> Session:
                 device=device,
                 threads=threads,
                 profile=options.profile,
+                tf32=tf32,
                 tune=options.tune,
             )
         return _sessions[key]

@@ -91,8 +91,11 @@ typedef struct ferrite_session_options {
   const char* profile;  // the manifest's [profile.NAME], which overrides its other settings; null: none
   // Non-zero: only the built-in plugins of the default pipeline, without manifest, profile and plugins.
   uint32_t safe_mode;
-  uint32_t reserved;
+  // Non-zero: products and convolutions of f32 may round their operands to tf32, as `tf32` in [pipeline]
+  // says.
+  uint32_t tf32;
   const ferrite_allocator* allocator;  // copied; null: the runtimes allocate
+  const char* tune;  // "off", "cached" or seconds, as `tune` in [pipeline]; null: as in the manifest
 } ferrite_session_options;
 // Opens a session and loads the pipeline's plugins. `options` may be null. Takes about 10 ms; one session
 // serves any number of models.

@@ -180,6 +180,8 @@ struct SessionOptions {
   std::string log;                   ///< log channels; process-wide
   std::string profile{};   ///< the manifest's [profile.NAME], which overrides its other settings; empty: none
   bool safe_mode = false;  ///< only the built-in plugins, without manifest, profile and plugins
+  bool tf32 = false;       ///< products and convolutions of f32 may round to tf32; false: as in the manifest
+  std::string tune{};      ///< "off", "cached" or seconds, as in [pipeline]; empty: as in the manifest
   const ferrite_allocator* allocator =
       nullptr;  ///< for device memory; its functions must outlive all results that use it
 };
@@ -205,6 +207,8 @@ class Session {
     given.log = options.log.empty() ? nullptr : options.log.c_str();
     given.profile = options.profile.empty() ? nullptr : options.profile.c_str();
     given.safe_mode = options.safe_mode;
+    given.tf32 = options.tf32;
+    given.tune = options.tune.empty() ? nullptr : options.tune.c_str();
     given.allocator = options.allocator;
     ferrite_session* session = nullptr;
     detail::check_call(ferrite_session_open(&given, &session));

@@ -48,6 +48,43 @@ TEST(Inline, StopsAtNinetySixOperations) {
   EXPECT_EQ(inlined(95, false).statements.size(), 2u);
 }
 
+/// What is left of a map from f32 that two statements read: a plain copy of `kept` rows to a result, and
+/// another map. The map stores `dtype`.
+size_t left_of_copied(int64_t kept, std::string_view dtype) {
+  auto program = loop::test::parsed(fmt::format(R"(ferrite loops 0
+buffer @0 : f32[64, 8] input 0
+buffer @1 : {1}[64, 8] temporary
+buffer @2 : {1}[{0}, 8] output 0
+buffer @3 : {1}[64, 8] output 1
+outputs @2, @3
+map (i0 < 64, i1 < 8) {{
+  %0 = load @0[i0, i1] : f32
+  %1 = cast %0 : {1}
+  %2 = neg %1
+  store @1[i0, i1] = %2
+}}
+map (i0 < {0}, i1 < 8) {{
+  %0 = load @1[i0, i1] : {1}
+  store @2[i0, i1] = %0
+}}
+map (i0 < 64, i1 < 8) {{
+  %0 = load @1[i0, i1] : {1}
+  %1 = abs %0
+  store @3[i0, i1] = %1
+}}
+)",
+                                                kept, dtype));
+  Ledger ledger;
+  inline_producers(program, {}, ledger);
+  return program.statements.size();
+}
+
+TEST(Inline, KeepsWhatIsCopiedToAResult) {
+  EXPECT_EQ(left_of_copied(64, "f16"), 3u);  // it is in memory in any case, and smaller than its input
+  EXPECT_EQ(left_of_copied(32, "f16"), 2u);  // a part of it is a result
+  EXPECT_EQ(left_of_copied(64, "f64"), 2u);  // its input is smaller
+}
+
 TEST(Inline, StopsBeforeAnIndexIsTooLarge) {
   // Each map transfers what it reads, and has its variable twice in the index: composed, the 40th would have
   // 2^40 of them.

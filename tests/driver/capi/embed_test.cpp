@@ -441,6 +441,11 @@ TEST_F(EmbedTest, PicksAProfileOrNothingButBuiltIns) {
   EXPECT_EQ(code(), "FE-M05");
   options.safe_mode = true;
   EXPECT_EQ(code(), "opened");
+  options.tune = "cached";
+  options.tf32 = true;
+  EXPECT_EQ(code(), "opened");
+  options.tune = "fast";
+  EXPECT_EQ(code(), "FE-M03");
 }
 
 TEST_F(EmbedTest, WrapperThrows) {

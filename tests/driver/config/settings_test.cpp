@@ -47,6 +47,31 @@ TEST_F(Settings, HaveDefaultsThatThePluginIsHanded) {
   EXPECT_EQ(handed("{ nested = { type = \"x\", deep = false } }"), "nested.deep nested.type kind m=8 sizes ");
 }
 
+TEST_F(Settings, OfThePipelineAreDefaultsOfPlugins) {
+  const auto descriptor = [&](const std::string& type) {
+    write("plugins/acme.tile.plugin.toml",
+          "schema = 0\nid = \"acme.tile\"\nversion = \"1.0.0\"\nrules = [\"fuse.fe\"]\n[config]\ntf32 = " +
+              type);
+  };
+  const auto value = [&](const std::string& rest) -> std::optional<graph::AttributeValue> {
+    auto pipeline = read("enable = [\"acme.tile\"]\n" + rest);
+    if (!pipeline || pipeline->plugins[0].config.empty()) return {};
+    return pipeline->plugins[0].config[0].value;
+  };
+  descriptor("{ type = \"boolean\", default = false }");
+  EXPECT_EQ(value(""), graph::AttributeValue(false));
+  EXPECT_EQ(value("[pipeline]\ntf32 = true"), graph::AttributeValue(true));
+  EXPECT_EQ(value("[pipeline]\ntf32 = false"), graph::AttributeValue(false));
+  EXPECT_EQ(value("[pipeline]\ntf32 = true\n[plugin.\"acme.tile\"]\nconfig = { tf32 = false }"),
+            graph::AttributeValue(false));
+  descriptor("{ type = \"boolean\" }");
+  EXPECT_EQ(value(""), std::nullopt);
+  EXPECT_EQ(value("[pipeline]\ntf32 = true"), graph::AttributeValue(true));
+  descriptor("{ type = \"integer\", default = 3 }");  // a setting of the same name that means something else
+  EXPECT_EQ(value("[pipeline]\ntf32 = true"), graph::AttributeValue(int64_t{3}));
+  EXPECT_EQ(fault("[pipeline]\ntf32 = 1"), "FE-M03 5:8");
+}
+
 TEST_F(Settings, AreRefusedOutOfRange) {
   EXPECT_EQ(handed("{ m = 0 }"), "FE-M17 6:16");
   EXPECT_EQ(handed("{ m = 65 }"), "FE-M17 6:16");

@@ -164,6 +164,10 @@ class CublasLtTest(LibraryTests, ProgramTest):
         self.assertRegex(self.explain(), "cublaslt.matmul.tf32.bias")
         self.assertEqual(self.run_it().returncode, OK)
         self.assertRegex(self.calls("describe")[0], "compute 77 scale 0")
+        manifest = self.folder / "ferrite.toml"
+        self.manifest()
+        manifest.write_text(manifest.read_text().replace("[pipeline]", "[pipeline]\ntf32 = true"))
+        self.assertRegex(self.explain(), "cublaslt.matmul.tf32.bias")
 
     def test_algorithms(self):
         self.graph("%x: f32[512,512], %w: f32[512,512]", "%y = matmul(%x, %w)")

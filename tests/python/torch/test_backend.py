@@ -15,6 +15,7 @@ import ferrite.torch
 import torch
 import torch.nn.functional as F
 from common import BackendTest, main
+from ferrite.torch import _options
 from torch import nn
 
 MEGABYTE = 2**20
@@ -240,6 +241,27 @@ class Backend(BackendTest):
             self.compiled(lambda x: x + 1, tune="slowly")(x)
         self.assertEqual(caught.exception.code, "FE-M03")
         self.assertIn("'tune' is 'slowly'", caught.exception.text)
+
+    def test_precision_of_products(self):
+        """PyTorch's setting says whether a session may round to tf32, and Dynamo compiles again where it changes."""
+        given = []
+        session = _options.Session
+
+        def opened(*arguments, **named):
+            given.append(named["tf32"])
+            return session(*arguments, **named)
+
+        before = torch.get_float32_matmul_precision()
+        try:
+            with unittest.mock.patch.object(_options, "Session", opened), unittest.mock.patch.dict(_options._sessions, clear=True):
+                function = self.compiled(lambda x: x @ x)
+                for precision in ("highest", "high", "medium", "highest"):
+                    torch.set_float32_matmul_precision(precision)
+                    x = torch.randn(8, 8)
+                    torch.testing.assert_close(function(x), x @ x)
+        finally:
+            torch.set_float32_matmul_precision(before)
+        self.assertEqual(given, [False, True])
 
     def test_the_interpreter_as_device(self):
         self.check(lambda x: torch.softmax(x, -1), torch.randn(3, 5), device="interpreter")
