@@ -83,7 +83,10 @@ def table(head: list[str], rows: Iterable[list[str]], left: int = 1) -> str:
 def source(name: str, report: dict) -> str:
     """How the figures of a file were made."""
     command = report["command"].replace(" --write-readme", "")  # an option that changes no figure
-    return f"Commit `{report['commit']}`, `{command}`, [all figures](../bench/results/{name})."
+    rows = report.get("rows", [])
+    commits = dict.fromkeys([*(row["commit"] for row in rows if isinstance(row, dict) and "commit" in row), report["commit"]])
+    word = "Commit" if len(commits) == 1 else "Commits, in the order of the rows,"
+    return f"{word} {' and '.join(f'`{one}`' for one in commits)}, `{command}`, [all figures](../bench/results/{name})."
 
 
 def models_of_readme() -> str:

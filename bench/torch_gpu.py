@@ -230,8 +230,11 @@ def main():
     engines, parts = options.engines.split(","), options.parts.split(",")
     output = Path(options.output)
     known = json.loads(output.read_text())["rows"] if options.add and output.is_file() else {}
+    given = sys.argv[1:]
+    if "--output" in given:
+        del given[given.index("--output") : given.index("--output") + 2]
     results = {
-        "command": "bench/torch_gpu.py " + " ".join(sys.argv[1:]),
+        "command": " ".join(["bench/torch_gpu.py", *given]),
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "rows": known,

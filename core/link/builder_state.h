@@ -118,9 +118,9 @@ class Builder::State {
   /// arena of the last one. A buffer in it that other devices need too stays alive while any of them needs
   /// it.
   ArenaNeeds arena_needs(uint32_t d) const;
-  /// Gives buffers between kernels the memory of donated inputs that no later kernel reads, the largest
-  /// first; they need none in the arena then.
-  void use_donated(ArenaNeeds& needs);
+  /// Gives buffers between kernels, in the ports' memory, that of donated inputs that no later kernel reads,
+  /// and of results that no earlier kernel has written, the largest first; they need none in the arena then.
+  void use_ports(ArenaNeeds& needs);
   /// The buffers whose contents must be in the host's memory after a run: results, and inputs that the model
   /// changes.
   std::set<BufferId> copied_to_primary() const;
@@ -192,8 +192,8 @@ class Builder::State {
   };
   /// Operands that are packed in each run, by group and argument.
   std::map<std::pair<size_t, uint32_t>, Packed> packed_in_runs_;
-  std::vector<ArenaPlan> arenas_;            // by device
-  std::map<BufferId, uint32_t> in_donated_;  ///< buffers in the memory of inputs, by their numbers
+  std::vector<ArenaPlan> arenas_;          // by device
+  std::map<BufferId, BufferId> in_ports_;  ///< buffers in the memory of inputs and results
   std::vector<std::string> blobs_;
   std::vector<std::string> kept_;  // by instance: its key, where the code is from the cache
   std::vector<std::string> code_;  // by instance: the provider's listing

@@ -11,11 +11,11 @@ namespace ferrite::core::link {
 
 void Builder::State::plan() {
   arenas_.clear();
-  in_donated_.clear();
+  in_ports_.clear();
   find_packed();
   for (uint32_t d = 0; d < devices_.size(); ++d) {
     auto needs = arena_needs(d);
-    if (d == default_device()) use_donated(needs);
+    if (d == executable_->ports_device()) use_ports(needs);
     int64_t most = options_.memory.bytes(needs.buffers.size());
     if (options_.memory.op_by_op) {
       int64_t more = 0;
@@ -129,30 +129,43 @@ ArenaNeeds Builder::State::arena_needs(uint32_t d) const {
   return needs;
 }
 
-void Builder::State::use_donated(ArenaNeeds& needs) {
-  const bool any = std::ranges::find(options_.donated, true) != options_.donated.end();
-  // With several devices a buffer may need a place in each memory; red zones are between parts of an arena.
-  if (!any || options_.red_zones || devices_.size() > 1 ||
-      executable_->memory_of_ports() != executable_->memory_of(default_device()))
-    return;
+void Builder::State::use_ports(ArenaNeeds& needs) {
+  if (options_.red_zones) return;  // they are between parts of an arena
+  struct Use {
+    size_t first = SIZE_MAX, last = 0;  // groups; first > last: none
+    bool elsewhere = false;             // at load, or in another memory, where it would need a place too
+  };
+  std::vector<Use> uses(program_.buffers.size());
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (BufferId b : groups_[g].arguments) {
+      auto& use = uses[program_.storage(b)];
+      use.first = std::min(use.first, g);
+      use.last = g;
+      if (groups_[g].init || executable_->memory_of(device_of(g)) != executable_->memory_of_ports())
+        use.elsewhere = true;
+    }
   struct Space {
-    BufferId input;
+    BufferId port;
     int64_t bytes;
-    size_t free_from;                       // the group after the last one that reads the input
+    size_t free_from, free_until;           // groups
     std::vector<runtime::Lifetime> owners;  // what already lives there
   };
   std::vector<Space> spaces;
   for (BufferId b = 0; b < program_.buffers.size(); ++b) {
     const auto& buffer = program_.buffers[b];
-    if (buffer.role != loop::Role::input || buffer.base != loop::none ||
-        buffer.number >= options_.donated.size() || !options_.donated[buffer.number])
-      continue;
-    Space space{b, buffer.bytes(), 0, {}};
-    for (size_t g = 0; g < groups_.size(); ++g)
-      if (std::ranges::find(groups_[g].arguments, b) != groups_[g].arguments.end()) space.free_from = g + 1;
-    spaces.push_back(std::move(space));
+    const bool used = uses[b].first <= uses[b].last;
+    if (buffer.base != loop::none || uses[b].elsewhere) continue;
+    if (buffer.role == loop::Role::output && used)
+      spaces.push_back({b, buffer.bytes(), 0, uses[b].first, {}});
+    else if (buffer.role == loop::Role::input && buffer.number < options_.donated.size() &&
+             options_.donated[buffer.number])
+      spaces.push_back({b, buffer.bytes(), used ? uses[b].last + 1 : 0, groups_.size(), {}});
   }
-  // A buffer takes the smallest space that is large enough.
+  int64_t most = 0;
+  for (size_t g = 0; g < groups_.size(); ++g) most = std::max(most, needs.bytes_at(g));
+  // A buffer takes the smallest space that is large enough. Results are for large buffers only: small ones
+  // add little to the arena, which is in caches.
+  const int64_t large = std::max<int64_t>(most / 16, 1 << 20);
   std::ranges::stable_sort(spaces, {}, &Space::bytes);
   std::vector<size_t> order(needs.buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -160,30 +173,35 @@ void Builder::State::use_donated(ArenaNeeds& needs) {
   const auto all_buffers = needs.buffers;
   const auto lifetimes = needs.lifetimes;
   for (const size_t k : order) {
-    if (all_buffers[k] >= program_.buffers.size()) continue;  // packed operands have no other place
+    // Packed operands have no other place.
+    if (all_buffers[k] >= program_.buffers.size() || uses[program_.storage(all_buffers[k])].elsewhere)
+      continue;
     const auto& life = lifetimes[k];
     const auto fits = [&](const Space& space) {
-      return life.bytes <= space.bytes && space.free_from <= life.first &&
-             std::ranges::none_of(space.owners, [&](const runtime::Lifetime& other) {
-               return other.first <= life.last && life.first <= other.last;
-             });
+      return life.bytes <= space.bytes && space.free_from <= life.first && life.last < space.free_until &&
+             (space.free_until == groups_.size() || life.bytes >= large) &&
+             std::ranges::none_of(
+                 space.owners,
+                 [&](const runtime::Lifetime& other) {
+                   return other.first <= life.last && life.first <= other.last;
+                 });
     };
     const auto space = std::ranges::find_if(spaces, fits);
     if (space == spaces.end()) continue;
     space->owners.push_back(life);
-    in_donated_[all_buffers[k]] = program_.buffers[space->input].number;
+    in_ports_[all_buffers[k]] = space->port;
     needs.drop(all_buffers[k]);
   }
-  if (!in_donated_.empty())
+  if (!in_ports_.empty())
     ledger_.add({"memory",
-                 "donated inputs",
+                 "donated inputs and results",
                  "",
                  "reused",
                  {},
-                 fmt::format("{} between kernels live in memory of {}", counted(in_donated_.size(), "buffer"),
+                 fmt::format("{} between kernels live in memory of {}", counted(in_ports_.size(), "buffer"),
                              counted(static_cast<size_t>(std::ranges::count_if(
                                          spaces, [](const Space& space) { return !space.owners.empty(); })),
-                                     "donated input")),
+                                     "donated input or result", "donated inputs and results")),
                  0});
 }
 
@@ -259,9 +277,10 @@ BufferSlot Builder::State::slot_of(BufferId b) const {
         slot.kind = BufferSlot::Kind::persistent;
         slot.number = found->second;
         slot.device = default_device();
-      } else if (auto home = in_donated_.find(b); home != in_donated_.end()) {
-        slot.kind = BufferSlot::Kind::input;
-        slot.number = home->second;
+      } else if (auto home = in_ports_.find(b); home != in_ports_.end()) {
+        const auto& port = program_.buffers[home->second];
+        slot.kind = port.role == loop::Role::input ? BufferSlot::Kind::input : BufferSlot::Kind::output;
+        slot.number = port.number;
         slot.device = executable_->ports_device();
       } else {
         const auto& offsets = arenas_[default_device()].offsets();

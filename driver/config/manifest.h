@@ -68,7 +68,7 @@ struct Pipeline {
       memory_limit;            ///< [pipeline] memory_limit, in bytes; none or 0: the memory of the machine
   schedule::Features without;  ///< [pipeline] without; [pipeline] fuse affects `fuse` too
   std::optional<RuleValidation> validate_rules;  ///< none: on
-  std::optional<bool> tf32;          ///< [pipeline] tf32; none: as each plugin declares it
+  std::optional<bool> tf32;                      ///< [pipeline] tf32; none: as each plugin declares it
   std::optional<std::string> tune;   ///< [pipeline] tune: "off", "cached" or seconds; none: cached
   std::optional<std::string> cache;  ///< [pipeline] cache: "on", "off" or a folder; none: on
 };

@@ -41,8 +41,8 @@ class FusionCosts {
   std::optional<FusionAdvisor::Price> price(const Group& group) const;
   /// The reason why two groups that only read a common buffer should not be fused; empty where they should.
   std::string useless(const FusionPair& edge, const Group& first, const Group& second, uint32_t shared) const;
-  /// The reason why one kernel, which runs when all operands of the second group exist, would keep operands of
-  /// the first group in memory too long; empty where it would not.
+  /// The reason why one kernel, which runs when all operands of the second group exist, would keep operands
+  /// of the first group in memory too long; empty where it would not.
   std::string keeps_operands(const Group& first, const Group& second) const;
   /// The bytes that two groups move, as two kernels and as one.
   int64_t moved_bytes(const Group& first, const Group& second) const;
