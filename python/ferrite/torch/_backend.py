@@ -41,10 +41,23 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         whole += [getattr(packet, overload) for overload in packet.overloads() if overload == "default"]
     for overload in whole:
         table.pop(overload, None)
-    table[aten._weight_norm_interface_backward.default] = (
-        _weight_norm_backward  # the table has the forward only
-    )
+    # The table's own form is wrong for weights of one dim in PyTorch 2.11, and there is none of the gradient.
+    table[aten._weight_norm_interface.default] = _weight_norm
+    table[aten._weight_norm_interface_backward.default] = _weight_norm_backward
     return table
+
+
+def _weight_norm(
+    direction: torch.Tensor, length: torch.Tensor, dim: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """direction * (length / norms), and the norms as _weight_norm_backward() takes them."""
+    others = [k for k in range(direction.dim()) if k != dim % direction.dim()]
+    exact = torch.float32 if length.dtype in (torch.bfloat16, torch.float16) else length.dtype
+    if others:
+        norms = torch.linalg.vector_norm(direction, 2, others, keepdim=True, dtype=exact)
+    else:  # no dims would be all dims
+        norms = direction.abs().to(exact)
+    return direction * (length / norms.to(length.dtype)), norms
 
 
 def _weight_norm_backward(

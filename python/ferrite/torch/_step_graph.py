@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import fx
@@ -113,7 +114,7 @@ class _TensorsAsScalars(TorchFunctionMode):
 def _compiling() -> Iterator[None]:
     """Code that asks torch.compiler.is_compiling() hears that it is traced: optimizers then leave counters
     tensors. The Python dispatcher has forms of operators, such as batch norm's, that say what they change."""
-    with torch.compiler._compile_session_context(), enable_python_dispatcher():
+    with mock.patch.object(torch.compiler, "_is_compiling_flag", True), enable_python_dispatcher():
         yield
 
 
