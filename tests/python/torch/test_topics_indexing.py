@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Indexing, gather and scatter, embeddings, sorting, padding."""
 
+import unittest
+
 import torch
 import torch.nn.functional as F
 from common import main
@@ -119,7 +121,11 @@ Padding = topic("Padding", {
 })
 
 
+CHECKS_ONE_HOT = unittest.skipIf(torch.__version__ < "2.15", "graphs of this PyTorch do not check the classes of one_hot")
+
+
 class OutOfRange(TopicTest):
+    @CHECKS_ONE_HOT
     def test_one_hot_reports_a_class_that_does_not_exist(self):
         """The check runs in PyTorch though nothing uses its result."""
         compiled = self.compiled(lambda i: F.one_hot(i, 3), "silent")
@@ -140,6 +146,7 @@ class OutOfRange(TopicTest):
         with self.assertRaisesRegex(RuntimeError, "second"):
             compiled(torch.tensor([1.0, 2.0]))
 
+    @CHECKS_ONE_HOT
     def test_assertions_are_refused_by_name(self):
         with self.assertRaisesRegex(Exception, "FE-Y02.*_assert_async.*gives no tensor"):
             self.compiled(lambda i: F.one_hot(i, 3))(torch.tensor([1]))

@@ -36,7 +36,7 @@ Random = topic("Random", {
     "poisson and multinomial": drawn(lambda p: (torch.poisson(p * 3) + 1, torch.multinomial(p, 3) * 2), p),
     "geometric and cauchy": drawn(lambda x: (torch.empty_like(x).geometric_(0.3) + 1, torch.empty_like(x).log_normal_() * 2), x),
     "dropout": drawn(lambda x: F.dropout(x * 2, 0.4) + 1, x, gradients=True),
-    "dropout of none and all": drawn(lambda x: (F.dropout(x, 0.0), F.dropout(x, 1.0)), x, gradients=True),
+    "dropout of none and all": drawn(lambda x: (F.dropout(x, 0.0) + x, F.dropout(x, 1.0)), x, gradients=True),
     "dropout of channels": drawn(lambda x: F.dropout2d(x.view(2, 2, 2, 3), 0.5), x, gradients=True),
     "alpha dropout": drawn(lambda x: F.alpha_dropout(x, 0.3, training=True), x, gradients=True),
     "randomised relu": drawn(lambda x: F.rrelu(x * 2, training=True) + 1, x),
