@@ -155,13 +155,13 @@ class MeasureTest(ProgramTest):
             file.write_text(json.dumps(numbers))
             return self.kernels("divided.fe"), self.kernels("across.fe")
 
-        self.assertEqual(counts(), (1, 2))
+        self.assertEqual(counts(), (1, 3))
         self.assertEqual(counts(uncoalesced=1), (1, 1))
-        self.assertEqual(counts(workers=16), (2, 2))
+        self.assertEqual(counts(workers=16), (2, 3))
         # With more bandwidth, the launch that a split adds is worth more elements; how many threads run decides nothing.
-        self.assertEqual(counts(workers=16, bandwidth=10**12), (1, 2))
-        self.assertEqual(counts(workers=16, bandwidth=10**12, launch_ns=256), (2, 2))
-        self.assertEqual(counts(workers=16, bandwidth=10**9), (2, 2))
+        self.assertEqual(counts(workers=16, bandwidth=10**12), (1, 3))
+        self.assertEqual(counts(workers=16, bandwidth=10**12, launch_ns=256), (2, 3))
+        self.assertEqual(counts(workers=16, bandwidth=10**9), (2, 3))
         self.assertEqual(self.kernels("divided.fe", "--threads", 1), 2)
 
         listing = self.home_call("targets")
@@ -175,7 +175,7 @@ class MeasureTest(ProgramTest):
         self.home_call("run", "divided.fe", "--lock-decisions", "divided.lock")
         lock = (self.folder / "divided.lock").read_text()
         self.assertIn("workers = 16\n", lock)
-        self.assertEqual(counts(), (1, 2))
+        self.assertEqual(counts(), (1, 3))
         self.assertEqual(self.kernels("divided.fe", "--decisions", "divided.lock"), 2)
         environment = {"XDG_CACHE_HOME": str(self.home)}
         for wrong, code in ((lock.replace("workers = 16", "workers = 0"), "FE-M17"),
