@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/support/error.h"
+
 namespace ferrite::core::tune {
 
 enum class Mode : uint8_t {
