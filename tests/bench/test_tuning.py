@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def run(*arguments: object) -> subprocess.CompletedProcess:
     return subprocess.run(
         [str(part) for part in (sys.executable, ROOT / "bench/tuning.py", *arguments)],
-        capture_output=True, text=True, timeout=55, check=False,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ from pathlib import Path
 
 LONGEST_LINE = 110
 LONGEST_README, LONGEST_GLOSSARY = 150, 40
-TIMEOUT_SECONDS, PYTORCH_SECONDS = 50.0, 250.0
+TIMEOUT_SECONDS = 250.0  # of a command, on a busy machine
 PYTORCH = "build/torch/bin/python"  # the interpreter of the environment with PyTorch
 FENCE = re.compile(r"^(`{3,})\s*(\w*)\s*$")
 COMMENT = re.compile(r"^<!--\s*(file|not run):\s*(.*?)\s*-->$")
@@ -125,7 +125,7 @@ def mismatch(expected: list[str], actual: list[str]) -> str:
     return "" if len(actual) in reachable else "the output has more lines than the page"
 
 
-def run(command: str, root: Path, build: Path, timeout: float) -> list[str]:
+def run(command: str, root: Path, build: Path) -> list[str]:
     """The lines that a command gives, with a last one where it fails."""
     built = str(build.relative_to(root)) if build.is_relative_to(root) else str(build)
     text = command.replace("build/release", built)
@@ -135,7 +135,7 @@ def run(command: str, root: Path, build: Path, timeout: float) -> list[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        timeout=timeout,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     lines = done.stdout.decode("utf-8", errors="replace").replace(built, "build/release").splitlines()
@@ -164,11 +164,10 @@ def console_faults(block: Block, root: Path, build: Path, show: bool, absent: se
         if any(path == made or path.startswith(made + "/") for path in TEMPORARY.findall(command.text) for made in absent):
             print(f"not run, since it reads a file of a command that was not run: {command.text}")
             continue
-        timeout = PYTORCH_SECONDS if PYTORCH in command.text else TIMEOUT_SECONDS
         try:
-            actual = run(command.text, root, build, timeout)
+            actual = run(command.text, root, build)
         except subprocess.TimeoutExpired:
-            faults.append((command.line, f"'{command.text}' takes longer than {timeout:.0f} s"))
+            faults.append((command.line, f"'{command.text}' takes longer than {TIMEOUT_SECONDS:.0f} s"))
             continue
         if show:
             print(f"$ {command.text}", *actual, sep="\n")

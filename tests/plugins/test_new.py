@@ -34,7 +34,7 @@ def refusals(ferrite: Path, scratch: Path) -> list[str]:
     failures = []
     for (code, text), words in cases.items():
         done = subprocess.run(
-            [ferrite, "plugin", "new", *words], capture_output=True, text=True, cwd=scratch, env=surroundings(), timeout=20
+            [ferrite, "plugin", "new", *words], capture_output=True, text=True, cwd=scratch, env=surroundings()
         )
         if done.returncode not in (2, 3) or code not in done.stderr or text not in done.stderr:
             failures.append(f"plugin new {' '.join(words)}: exit status {done.returncode}: {done.stderr}")
@@ -44,7 +44,7 @@ def refusals(ferrite: Path, scratch: Path) -> list[str]:
     shutil.copy(ferrite, alone)
     done = subprocess.run(
         [alone / "ferrite", "plugin", "new", "op", "acme.x"], capture_output=True, text=True, cwd=scratch,
-        env=surroundings() | {"LD_LIBRARY_PATH": str(ferrite.parents[1] / "lib")}, timeout=20,
+        env=surroundings() | {"LD_LIBRARY_PATH": str(ferrite.parents[1] / "lib")},
     )  # fmt: skip
     if done.returncode != 3 or "FE-C25" not in done.stderr:
         failures.append(f"without templates: exit status {done.returncode}: {done.stderr}")
@@ -176,7 +176,7 @@ def beside_the_cpu(ferrite: Path, scratch: Path) -> list[str]:
 
     def run(model: Path, *words: str, env: dict[str, str]) -> str:
         done = subprocess.run(
-            [ferrite, "run", model, "--cache", "off", *words], capture_output=True, text=True, env=env, timeout=50
+            [ferrite, "run", model, "--cache", "off", *words], capture_output=True, text=True, env=env
         )
         return next((line for line in done.stdout.splitlines() if line.startswith("output")), done.stderr)
 

@@ -49,7 +49,7 @@ def main():
 
     def opt(source, *arguments):
         command = [ferrite, "opt", source, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"opt {source} {' '.join(arguments)}: {done.stderr}")
         return done.stdout

@@ -27,7 +27,7 @@ ACCESS = re.compile(r"@(\d+)(?:\.\d+)?\[")
 
 
 def stage(ferrite, model, name):
-    done = subprocess.run([ferrite, "opt", model, "--to", name], capture_output=True, text=True, timeout=50, check=True)
+    done = subprocess.run([ferrite, "opt", model, "--to", name], capture_output=True, text=True, check=True)
     return done.stdout
 
 

@@ -32,7 +32,7 @@ class AdversarialTest(ProgramTest):
         np.save(self.folder / "x.npy", np.array([-1, 2, -3, 4], np.float32))
 
     def call(self, *words, watchdog="0"):
-        return super().call(*words, timeout=50, environment={"FERRITE_WATCHDOG": watchdog})
+        return super().call(*words, environment={"FERRITE_WATCHDOG": watchdog})
 
     def write_manifest(self, case, extra="", library=None):
         config = ", ".join(f'{key} = "{value}"' for key, value in case.get("config", {"mode": case.get("name")}).items())

@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
 
-from program import BUILD, DEVICE, TIMEOUT_SECONDS, USAGE, ProgramTest, Settings, main  # noqa: E402
+from program import BUILD, DEVICE, USAGE, ProgramTest, Settings, main  # noqa: E402
 
 import tables  # noqa: E402
 
@@ -150,8 +150,7 @@ class PlacementTest(ProgramTest):
         words = [Settings.ferrite, "plugin", "check", "acme.c.plugin.toml", "--level", "L3", "--capabilities", "."]
         # The table grows name by name; the first one is enough.
         check = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.DEVNULL, start_new_session=True)
-        end = time.monotonic() + TIMEOUT_SECONDS
-        while not list(self.folder.glob("*" + tables.SUFFIX)) and check.poll() is None and time.monotonic() < end:
+        while not list(self.folder.glob("*" + tables.SUFFIX)) and check.poll() is None:
             time.sleep(0.05)
         os.killpg(check.pid, signal.SIGKILL)
         check.wait()
@@ -160,7 +159,7 @@ class PlacementTest(ProgramTest):
     def test_plugin_check_tries_what_a_library_takes(self):
         # L0 would miss the symbols of a sanitizer that the program brings.
         words = [Settings.ferrite, "plugin", "check", "--level", "L2", "--level", "L3", Settings.stubs / "acme.gemm.plugin.toml"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for check in ("larger structs", "full sinks", "damaged kernels", "two threads"):
             self.assertRegex(done.stdout, rf"L2 passed   provider acme.gemm: {check}: [1-9]")

@@ -98,7 +98,7 @@ def check(name: str, case: Case, arguments: argparse.Namespace) -> list[str]:
         command = [arguments.ferrite, "explain", "--all", row.path(), *table.write_inputs(row.inputs(), folder), *options]
 
         def explain() -> subprocess.CompletedProcess:
-            return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=50, check=False,
+            return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
                                   env={**os.environ, "FERRITE_LOG": "plugins"})  # fmt: skip
 
         done = explain()

@@ -180,7 +180,7 @@ class HostileProgramTest(PackageCase):
         program = field.changed(self.program, value)
         bent = Section(PROGRAM, STORED, self.sections[1].target, program, len(program))
         self.package.write_bytes(written([self.sections[0], bent, *self.sections[2:]]))
-        done = self.call("run", "layers.fepkg", "-i", "x=x.npy", "-o", "out", timeout=60)
+        done = self.call("run", "layers.fepkg", "-i", "x=x.npy", "-o", "out")
         if done.returncode != OK:
             self.assertRegex(done.stderr, "^ferrite: (FE-(K5[23]|D0[23]|C[0-9]{2}|X(02|04|10))|ferrite.cpu/link) ")
             self.assertNotIn("crash", done.stderr)

@@ -80,7 +80,7 @@ class MeasureTest(ProgramTest):
         self.assertEqual(self.estimates(), unknown)
 
         words = ("targets", "--measure", "--threads", 1)
-        done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)}, timeout=55)
+        done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)})
         self.assertEqual(done.returncode, OK, done.stderr)
         (file,) = (self.home / "ferrite/peaks").iterdir()
         self.assertIn(str(file), done.stdout)
@@ -123,7 +123,7 @@ class MeasureTest(ProgramTest):
         """Two processes on each processor that never rest."""
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
         try:
-            done = self.call("targets", "--measure", environment={"XDG_CACHE_HOME": str(self.home)}, timeout=110)
+            done = self.call("targets", "--measure", environment={"XDG_CACHE_HOME": str(self.home)})
         finally:
             for process in busy:
                 process.kill()

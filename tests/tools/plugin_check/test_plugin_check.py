@@ -20,7 +20,7 @@ from program import BAD_INPUT, BUILD, OK, PLUGINS, USAGE, WRONG, ProgramTest, Se
 
 class PluginCheckTest(ProgramTest):
     def check(self, *words):
-        return self.call("plugin", "check", *words, timeout=55)
+        return self.call("plugin", "check", *words)
 
     def findings(self, *words, status=WRONG):
         """The checks by level and name."""
