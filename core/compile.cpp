@@ -22,6 +22,7 @@
 #include "core/schedule/group_kernel.h"
 #include "core/schedule/memory/kernel_order.h"
 #include "core/schedule/memory/memory_demand.h"
+#include "core/schedule/memory/recompute.h"
 #include "core/schedule/rewrites/at_load.h"
 #include "core/schedule/rewrites/k_contiguous.h"
 #include "core/schedule/rewrites/layout.h"
@@ -337,6 +338,8 @@ Result<void> Steps::finish_schedule() {
   if (does(Feature::padding)) schedule::pad_rows(groups, select::row_padding(devices_), memory(), ledger_);
   // Order kernels to minimise the memory that is alive at any one time.
   if (does(Feature::memory_order)) schedule::order_for_memory(groups);
+  // Compute cheap values again where keeping them from an early reader to a late one raises the peak.
+  if (does(Feature::recompute)) schedule::recompute(groups, target_, ledger_);
   // Keep a version with separate maps for libraries that take only part of a group. It must be copied before
   // statements merge.
   if (select::has_libraries(devices_)) {

@@ -20,6 +20,7 @@ constexpr std::string_view docs[] = {
     "divides reductions, running sums and scatters that leave workers idle",
     "pads the rows of large buffers as the target asks",
     "runs kernels in an order that needs less memory at a time",
+    "computes cheap values again where keeping them would raise the peak of memory",
     "replays the second run of a context on a device that records launches",
 };
 static_assert(std::size(docs) == feature_count);

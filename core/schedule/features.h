@@ -27,6 +27,7 @@ enum class Feature : uint8_t {
   split,
   padding,
   memory_order,
+  recompute,
   record,
 };
 
@@ -37,7 +38,8 @@ inline constexpr std::string_view feature_names[] = {"inline",       "cut_loops"
                                                      "reorder",      "gemm_chains",
                                                      "prologues",    "mixed_order_reductions",
                                                      "split",        "padding",
-                                                     "memory_order", "record"};
+                                                     "memory_order", "recompute",
+                                                     "record"};
 inline constexpr size_t feature_count = std::size(feature_names);
 
 std::string_view name_of(Feature feature);

@@ -39,7 +39,7 @@ std::vector<Target> targets_for(const Here& here, uint64_t seed, const Options& 
 }  // namespace
 
 fe_target_numbers numbers_for(uint64_t seed) {
-  constexpr uint64_t one_in = 3;
+  constexpr uint64_t one_in = 4;
   static_assert(std::gcd(one_in, uint64_t{feature_count}) == 1, "each feature is off with either numbers");
   auto numbers = core::abi::sized<fe_target_numbers>();
   if (seed % one_in != 0) return numbers;
@@ -61,7 +61,7 @@ namespace {
 
 /// Whether what lies between kernels has red zones around it, and no memory that was something else's before.
 bool has_red_zones(uint64_t seed) {
-  constexpr uint64_t one_in = 5;
+  constexpr uint64_t one_in = 7;
   static_assert(std::gcd(one_in, uint64_t{feature_count}) == 1, "each feature is off with them and without");
   return seed % one_in == 0;
 }

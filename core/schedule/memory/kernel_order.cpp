@@ -10,75 +10,14 @@
 #include <fmt/format.h>
 
 #include "core/schedule/alignment.h"
+#include "core/schedule/memory/lives.h"
 
 namespace ferrite::core::schedule {
 namespace {
 
 constexpr size_t most_rounds = 16;        // rounds of in-place stores; each handles the peak of its time
 constexpr size_t most_considered = 64;    // ready groups that are compared
-constexpr int64_t small = 2 << 10;        // bytes: a lower peak is not worth optimising
 constexpr int64_t each_worker = 1 << 20;  // bytes that a memory plan may add per worker
-
-/// The lifetimes of storages between groups, and the accesses of each group.
-struct Lives {
-  struct Life {
-    size_t first = SIZE_MAX, last = 0;  ///< groups; first > last: no group accesses it
-    bool arena = false;                 ///< it lives in the arena, the memory between kernels
-  };
-  std::vector<Life> lives;                     ///< by storage
-  std::vector<uint32_t> versions;              ///< by storage: the number of its last version
-  std::vector<std::vector<BufferId>> touched;  ///< by group: storages, each once
-  std::vector<std::vector<BufferId>> read, written;
-
-  explicit Lives(const Schedule& schedule) {
-    const auto& program = schedule.program;
-    const auto init = init_groups(schedule);
-    const auto constants = init_buffers(schedule, init);
-    lives.resize(program.buffers.size());
-    versions.resize(program.buffers.size());
-    for (const auto& buffer : program.buffers)
-      if (buffer.base != none) versions[buffer.base] = std::max(versions[buffer.base], buffer.version);
-    for (size_t g = 0; g < schedule.groups.size(); ++g) {
-      std::set<BufferId> reads, writes;
-      for (uint32_t s : schedule.groups[g].statements) {
-        const auto& statement = program.statements[s];
-        for (const auto& op : statement.ops)
-          if (op.code == FE_OP_LOAD) reads.insert(program.storage(op.buffer));
-        for (const auto& store : statement.stores) writes.insert(program.storage(store.buffer));
-        for (BufferId b : statement.call.reads) reads.insert(program.storage(b));
-        for (BufferId b : statement.call.writes) writes.insert(program.storage(b));
-      }
-      read.emplace_back(reads.begin(), reads.end());
-      written.emplace_back(writes.begin(), writes.end());
-      reads.merge(writes);
-      touched.emplace_back(reads.begin(), reads.end());
-      for (BufferId b : touched.back()) {
-        lives[b].first = std::min(lives[b].first, g);
-        lives[b].last = g;
-      }
-    }
-    for (BufferId b = 0; b < lives.size(); ++b)
-      lives[b].arena = program.buffers[b].role == Role::temporary && program.buffers[b].base == none &&
-                       !constants.contains(b) && lives[b].first < lives[b].last;
-  }
-};
-
-std::vector<int64_t> live_bytes(const Schedule& schedule, const Lives& lives) {
-  std::vector<int64_t> change(schedule.groups.size() + 1);
-  for (BufferId b = 0; b < lives.lives.size(); ++b) {
-    const auto& life = lives.lives[b];
-    if (!life.arena) continue;
-    change[life.first] += schedule.program.buffers[b].bytes();
-    change[life.last + 1] -= schedule.program.buffers[b].bytes();
-  }
-  change.pop_back();
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  return change;
-}
-
-int64_t peak(const std::vector<int64_t>& bytes) {
-  return bytes.empty() ? 0 : *std::ranges::max_element(bytes);
-}
 
 /// Whether the statement only maps the elements of another buffer to new positions.
 bool is_view(const LoopProgram& program, const ProgramStatement& statement) {
@@ -268,8 +207,6 @@ void take_slot(LoopProgram& program, BufferId result, BufferId operand, uint32_t
 
 }  // namespace
 
-std::vector<int64_t> live_bytes(const Schedule& schedule) { return live_bytes(schedule, Lives(schedule)); }
-
 int64_t op_by_op_bytes(const LoopProgram& program) {
   std::vector<BufferId> root(program.buffers.size());
   std::iota(root.begin(), root.end(), BufferId{0});
@@ -324,7 +261,7 @@ bool MemoryLimit::allows(int64_t workspace_bytes, int64_t live) const {
 void order_for_memory(Schedule& schedule) {
   const Lives lives(schedule);
   const auto before = peak(live_bytes(schedule, lives));
-  if (before <= small) return;
+  if (before <= small_peak) return;
   const auto deps = Dependencies::of(schedule.program);
   auto order = order_of(schedule, deps);
   std::vector<size_t> untouched(lives.lives.size());  // by storage: groups that have not accessed it yet
@@ -381,7 +318,7 @@ void store_in_place(Schedule& schedule, const std::vector<bool>& allowed, Ledger
     Lives lives(schedule);
     const auto bytes = live_bytes(schedule, lives);
     const auto most = peak(bytes);
-    if (most <= small) return;
+    if (most <= small_peak) return;
     bool changed = false;
     for (size_t g = 0; g < schedule.groups.size(); ++g) {
       // Only groups at the peak matter: in-place stores elsewhere do not reduce the arena.

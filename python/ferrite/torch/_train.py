@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -105,6 +106,7 @@ class _TrainStep:
             leaves, structure = pytree.tree_flatten(batch)
             program = self._program(leaves, structure)
             if first is not None:
+                _release_free_memory()
                 return first
             return self._in_two(*batch) if program is None else self._run(program, leaves)
 
@@ -263,6 +265,14 @@ def _reduces_gradients(module: torch.nn.Module) -> bool:
     """Whether a module adds hooks that exchange gradients between processes: DDP and FSDP."""
     packages = ("torch.nn.parallel.distributed", "torch.distributed.fsdp")
     return any(base.__module__.startswith(packages) for base in type(module).__mro__)
+
+
+def _release_free_memory() -> None:
+    """Gives the system the memory that the step in PyTorch, tracing and compilation have freed; glibc would
+    keep it, and the program's steps need other memory."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _is_counter(value: Any) -> bool:
