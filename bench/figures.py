@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 FERRITE = "ferrite"
@@ -153,9 +153,18 @@ def filled(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
     return TABLE.sub(fill, text)
 
 
-def origin(script: str) -> dict:
+def command(script: str, rows: Sequence[str] = ()) -> str:
+    """The command that this process runs, without what changes no figure: where the results go and, where it adds rows
+    to those that are known, the names of these rows."""
+    words = [word for word in sys.argv[1:] if word != "--add" and ("--add" not in sys.argv or word not in rows)]
+    if "--output" in words:
+        del words[words.index("--output") : words.index("--output") + 2]
+    return shlex.join([script, *words])
+
+
+def origin(script: str, rows: Sequence[str] = ()) -> dict:
     """What every file of results begins with: the command, the commit ("-dirty" where a file differs from it that holds
-    no figures) and the machine."""
+    no figures) and the machine. rows: see command()."""
 
     def git(*arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run(["git", *arguments], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
@@ -163,7 +172,7 @@ def origin(script: str) -> dict:
     commit = git("describe", "--always").stdout.strip() or "unknown"
     if git("diff", "--quiet", "HEAD", "--", ".", *PAGES, ":!bench/results").returncode == 1:
         commit += "-dirty"
-    return {"command": shlex.join([script, *sys.argv[1:]]), "commit": commit, "cpu": cpu_name(),
+    return {"command": command(script, rows), "commit": commit, "cpu": cpu_name(),
             "cores": len(os.sched_getaffinity(0))}  # fmt: skip
 
 

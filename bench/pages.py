@@ -86,7 +86,8 @@ def source(name: str, report: dict) -> str:
     rows = report.get("rows", [])
     commits = dict.fromkeys([*(row["commit"] for row in rows if isinstance(row, dict) and "commit" in row), report["commit"]])
     word = "Commit" if len(commits) == 1 else "Commits, in the order of the rows,"
-    return f"{word} {' and '.join(f'`{one}`' for one in commits)}, `{command}`, [all figures](../bench/results/{name})."
+    *first, last = (f"`{one}`" for one in commits)
+    return f"{word} {' and '.join([*([', '.join(first)] if first else []), last])}, `{command}`, [all figures](../bench/results/{name})."
 
 
 def models_of_readme() -> str:

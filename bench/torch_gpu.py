@@ -29,6 +29,8 @@ import torch.nn.functional as F
 import torchvision
 import transformers
 
+import figures
+
 ROOT = Path(__file__).resolve().parents[1]
 ENGINES = ("eager", "inductor", "ferrite")
 MOST_ERROR = 2.0  # times that of eager PyTorch
@@ -230,11 +232,8 @@ def main():
     engines, parts = options.engines.split(","), options.parts.split(",")
     output = Path(options.output)
     known = json.loads(output.read_text())["rows"] if options.add and output.is_file() else {}
-    given = sys.argv[1:]
-    if "--output" in given:
-        del given[given.index("--output") : given.index("--output") + 2]
     results = {
-        "command": " ".join(["bench/torch_gpu.py", *given]),
+        "command": figures.command("bench/torch_gpu.py"),
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "rows": known,

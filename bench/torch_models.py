@@ -347,8 +347,8 @@ def main() -> int:
         return child(arguments)
     every = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, every[: arguments.threads])  # all engines inherit it
-    report = {**figures.origin("bench/torch_models.py"), "threads": arguments.threads, "rounds": arguments.rounds,
-              "torch": torch.__version__}  # fmt: skip
+    report = {**figures.origin("bench/torch_models.py", [row.name for row in arguments.rows]), "threads": arguments.threads,
+              "rounds": arguments.rounds, "torch": torch.__version__}  # fmt: skip
     output = arguments.output
     if arguments.whole and not output:
         output = ROOT / "bench/results" / figures.result_name(report["cpu"], report["cores"], "torch")

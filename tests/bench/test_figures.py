@@ -5,6 +5,7 @@
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
@@ -51,6 +52,18 @@ class Arithmetic(unittest.TestCase):
             self.assertAlmostEqual(means[name]["mean"], mean, msg=name)
             self.assertEqual((means[name]["rows"], means[name]["least"]), (rows, least), name)
         self.assertEqual(figures.geometric_means([BROKEN]), {})
+
+
+class Commands(unittest.TestCase):
+    def command(self, words: str) -> str:
+        with mock.patch.object(sys, "argv", ["a.py", *words.split()]):
+            return figures.command("bench/a.py", ["unet-step"])
+
+    def test_rows_are_part_of_the_command(self):
+        self.assertEqual(self.command("--rounds 3 unet-step"), "bench/a.py --rounds 3 unet-step")
+
+    def test_what_changes_no_figure_is_left_out(self):
+        self.assertEqual(self.command("--add --rounds 3 --output a.json unet-step"), "bench/a.py --rounds 3")
 
 
 class Texts(unittest.TestCase):

@@ -84,20 +84,24 @@ class Recomputer {
       const auto next = found->second.upper_bound(group);
       return next == found->second.begin() ? storage : std::prev(next)->second;
     };
+    // All copies first, of statements that read what they did.
+    std::map<size_t, std::vector<Group>> before;
+    for (const auto& [reader, unordered] : at)
+      for (const auto& copy : in_order(unordered)) {
+        ledger.add({"memory",
+                    origin_names(program_.statements[copy.slice.statements.back()]),
+                    {},
+                    "computed again",
+                    {},
+                    fmt::format("@{} instead of being kept for {}", copy.value,
+                                origin_names(program_.statements[schedule_.groups[reader].statements[0]])),
+                    static_cast<double>(program_.buffers[copy.value].bytes())});
+        before[reader].push_back(copied(copy, current));
+      }
     std::vector<Group> groups;
     for (size_t g = 0; g < schedule_.groups.size(); ++g) {
-      if (const auto found = at.find(g); found != at.end())
-        for (const auto& copy : in_order(found->second)) {
-          ledger.add({"memory",
-                      origin_names(program_.statements[copy.slice.statements.back()]),
-                      {},
-                      "computed again",
-                      {},
-                      fmt::format("@{} instead of being kept for {}", copy.value,
-                                  origin_names(program_.statements[schedule_.groups[g].statements[0]])),
-                      static_cast<double>(program_.buffers[copy.value].bytes())});
-          groups.push_back(copied(copy, current));
-        }
+      if (const auto found = before.find(g); found != before.end())
+        groups.insert(groups.end(), found->second.begin(), found->second.end());
       for (const uint32_t s : schedule_.groups[g].statements) {
         auto& statement = program_.statements[s];
         for (auto& op : statement.ops)
@@ -200,9 +204,11 @@ class Recomputer {
     const int64_t bytes = program_.buffers[copy.value].bytes();
     int64_t longer = 0;
     for (const BufferId operand : copy.slice.operands) {
-      // Its contents are those of before.
+      // Its contents must be those of before.
       if (std::ranges::any_of(writers_[operand], [&](size_t writer) {
-            return writer > writers_[copy.value][0] && writer < copy.reader;
+            const size_t first = writers_[copy.value][0];
+            return (writer > first || (writer == first && lives_.versions[operand] > 0)) &&
+                   writer < copy.reader;
           }))
         return bytes;
       const auto& life = lives_.lives[operand];
