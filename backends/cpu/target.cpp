@@ -122,16 +122,16 @@ void derive(emitter::Target& target) {
     return;
   }
   auto has = [&](const char* features) { return machine->checkFeatures(features); };
-  bool wide = has("+avx512f,+avx512bw,+avx512dq,+avx512vl");
-  target.vector_bytes = wide ? 64 : has("+avx2") ? 32 : 16;
-  target.vector_registers = wide ? 32 : 16;
-  target.masks = target.gathers = wide;
+  const bool avx512 = has("+avx512f,+avx512bw,+avx512dq,+avx512vl");
+  target.vector_bytes = avx512 ? 64 : has("+avx2") ? 32 : 16;
+  target.vector_registers = avx512 ? 32 : 16;
+  target.masks = target.gathers = avx512;
   target.streaming_stores = target.memory_operands = true;
   target.fused_multiply_add = target.division = has("+fma");
   target.rounding = has("+sse4.1");
   target.half_conversion = has("+f16c");
   target.bf16_dot = has("+avx512bf16");
-  target.amx = wide && has("+amx-tile,+amx-bf16");
+  target.amx = avx512 && has("+amx-tile,+amx-bf16");
 }
 
 }  // namespace

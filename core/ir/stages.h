@@ -21,7 +21,7 @@ struct StageInfo {
   Hook hook = Hook::no;
 };
 
-// Each hook has the reason for its place. The other stages have theirs in the page (core/compile.cpp), which
+// Each hook has the reason for its place. The other stages have theirs in `steps` of core/compile.cpp, which
 // takes hooks of the graph from here.
 // clang-format off: the columns are read as a table
 inline constexpr StageInfo stage_table[] = {

@@ -129,6 +129,7 @@ Result<cache::CompiledKernel> CompiledKernels::compile(const KernelInstance& ins
   auto out = abi::sized<fe_compile_out>();
   out.blob = blob.sink();
   if (options_.listings) out.listing = listing.sink();
+  // On a CPU this is Compiler::compile of backends/cpu/compiler.cpp.
   const int32_t status = plugin::invoke(*compiler.table, compiler.slots.compile, call, &args, &out);
   if (status != FE_OK)
     return core::at(instance.provenance, call.error(status, "FE-K22", "the kernel could not be compiled"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The keys of manifests, descriptors and lock files: the one place where a key is added.
+// The keys of manifests, descriptors and lock files: the one place where a key is declared. manifest_read.cpp
+// reads those of manifests.
 #include "core/ir/stages.h"
 #include "core/schedule/features.h"
 #include "driver/config/schema.h"

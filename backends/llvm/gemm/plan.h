@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The plan of a contraction: which variables are rows, columns, depth and batch, how each operand is
-// accessed, and the sizes of the register block and of a task's tile. The plan depends on the kernel and the
-// target alone, so proposing, packing and emitting agree.
+// The plan of a matrix product or convolution: which variables are rows, columns, depth, batch; how each
+// operand is accessed, and the sizes of the register block and of a task's tile. The plan depends on the
+// kernel and the target alone, so proposing, packing and emitting agree.
 #pragma once
 
 #include <algorithm>
@@ -104,7 +104,7 @@ struct GemmPlan {
   /// Columns are packed from such depth steps: a few steps of all panels of a task at a time, so that each
   /// page is visited once.
   bool packs_far = false;
-  /// Far columns are read in memory order, a few depth steps in parallel, instead of panel by panel.
+  /// Far columns are read in runs of adjacent elements, a few depth steps in parallel, not panel by panel.
   bool in_runs = false;
   /// For in_runs: a micro-kernel processes a whole run, with the row operand's elements in registers.
   bool whole_runs = false;

@@ -10,6 +10,8 @@
 namespace ferrite::emitter {
 namespace {
 
+/// Takes the form of the kernel first (Winograd, AMX, dot products, a single row in whole runs, or a register
+/// block), then the depth of a pass, then the tile of a task.
 class Sizes {
  public:
   Sizes(const Target& target, const GemmConfig& config, bool shared, GemmPlan& plan)
@@ -98,9 +100,10 @@ class Sizes {
            (far ? far_line * static_cast<double>(std::min(most_lines, ceil_div(row, cache_line))) : 0);
   }
 
-  /// Time of one depth step over all rows and columns in blocks of r x v: the fused multiply-adds or the
-  /// loads, whichever take longer, but at least the latency of a chain of sums. Edge blocks count with their
-  /// own size.
+  /// Cycles of one depth step over all rows and columns in blocks of r x v: the fused multiply-adds or the
+  /// loads, two of which run in a cycle, whichever take longer, but at least the latency of a chain of sums;
+  /// and shares of what a block costs once: by its rows and columns, and to store its sums. Edge blocks count
+  /// with their own size.
   double time_in_blocks(int64_t rows, int64_t r, int64_t v) const {
     const int64_t vectors = ceil_div(plan_.columns.extent, plan_.lanes);
     const auto time = [&](int64_t of_rows, int64_t of_vectors) {
@@ -163,7 +166,7 @@ class Sizes {
                                               ceil_div(vectors, plan_.block_vectors));
     // Cycles per vector of a transform: a load, a few additions and a store, for inputs and for outputs.
     constexpr double of_vector = 3, of_block = 20;
-    // Of 9 weights whose 16 sums are stored in each run.
+    // Cycles to make 16 weights of the 9 of a filter, where weights are no constants.
     constexpr double of_weight = 20;
     const double changes = depth / plan_.lanes + static_cast<double>(vectors);
     // Each of the 16 products has its own weights, instead of 9 taps: more weights are read.
@@ -189,7 +192,7 @@ class Sizes {
   bool choose_winograd_lines() {
     auto& winograd = *plan_.winograd;
     const auto& window = *plan_.window;
-    constexpr int64_t most_bytes = 7 << 17;  // below the limit of the memory plan per worker
+    constexpr int64_t most_bytes = 7 << 17;  // below the 1 MiB a worker of MemoryLimit (core/schedule/memory)
     constexpr int64_t widest = 4, highest = 14;
     const int64_t bytes = bits_of(plan_.accumulator) / 8,
                   budget = std::min(most_bytes, target_.l2_bytes * 7 / 8);

@@ -16,7 +16,7 @@ constexpr int amx_rows = 16, amx_row_bytes = 64, amx_depth = 32;
 /// its row blocks. Returns false if the registers do not hold the block that `config` requests.
 bool choose_sizes(const Target& target, const GemmConfig& config, bool shared, GemmPlan& plan);
 
-/// Cache lines of a column panel per depth step, or per AMX register of depth steps.
+/// Cache lines of a panel (the columns of a register block) per depth step, or per AMX register of them.
 int64_t lines_of_step(const GemmPlan& plan);
 /// How many of the next panel's cache lines each row block prefetches per step.
 int64_t lines_prefetched(const GemmPlan& plan);

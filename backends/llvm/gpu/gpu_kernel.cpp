@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Emits a GPU kernel. emit_gpu_kernel() tries the templates in order: attention, GEMM, reductions of rows and
-// of columns, transposition, scan. Any other kernel runs as plain loops: points of the shared loops become
-// threads if each has little work; otherwise they become blocks, whose threads divide the work.
+// Emits a GPU kernel. emit_gpu_kernel() tries the templates in order: attention, GEMM, reductions of rows
+// (as in a softmax or a norm) and of columns, transposition, scan. Any other kernel runs as plain loops:
+// points of the shared loops become threads if each has little work; otherwise they become blocks, whose
+// threads divide the work.
 #include "ferrite/emitter/gpu_kernel.h"
 
 #include <llvm/IR/DerivedTypes.h>

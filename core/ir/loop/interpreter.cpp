@@ -77,7 +77,7 @@ template <class T>
 void write(std::byte* base, int64_t offset, T value) {
   std::memcpy(base + offset * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
 }
-/// Calls f with a value of the unsigned type of the element's width.
+/// Calls f with a value of the unsigned type of the element's width, which is no less than 8 bits.
 template <class F>
 void with_width(DType dtype, F&& f) {
   switch (bits_of(dtype)) {

@@ -32,7 +32,7 @@ struct RowReductionPlan {
 };
 
 /// Returns nullopt unless every statement is a map or a reduction over such a row and can process it in
-/// vectors.
+/// vectors, and a row fits into the registers of a block.
 std::optional<RowReductionPlan> plan_row_reduction(const Target& target, loop::Kernel& kernel);
 
 /// Emits the kernel at the builder's insert point.
