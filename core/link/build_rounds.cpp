@@ -23,7 +23,7 @@ class Round {
   /// Nothing where the round failed and another one is needed.
   Result<std::optional<Built>> run() {
     in_.watch.begin("select");
-    FE_CHECK(choose());
+    FE_CHECK(assign());
     Builder builder(in_.groups, in_.devices, placement_, in_.regions, request_.options, in_.blocklist,
                     in_.ledger);
     // A kernel for each group, with the cheapest proposed candidate. Groups that no provider compiles for
@@ -62,7 +62,7 @@ class Round {
   bool in_vain() const { return in_.blocklist.count() != refused_; }
 
   /// A device for each group, and a library for each group that one runs, wholly or in part.
-  Result<void> choose() {
+  Result<void> assign() {
     // A group goes to the first device that supports it.
     placement_ = select::assign_groups(in_.groups, in_.devices, in_.blocklist, in_.ledger);
     in_.decisions.begin();

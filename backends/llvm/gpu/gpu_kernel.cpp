@@ -468,8 +468,8 @@ std::string gpu_unsupported_reason(const Target& target, const loop::Kernel& ker
 std::vector<GpuOption> gpu_options(const Target& target, const loop::Kernel& kernel) {
   if (kernel.statements[0].kind != FE_STATEMENT_CONTRACT) return {};
   auto planned = kernel;
-  if (const auto softmax = plan_gpu_attention(target, planned))
-    return {{0, "", gpu_attention_seconds(target, *softmax), {}}};
+  if (const auto attention = plan_gpu_attention(target, planned))
+    return {{0, "", gpu_attention_seconds(target, *attention), {}}};
   return gpu_gemm_options(target, kernel);
 }
 

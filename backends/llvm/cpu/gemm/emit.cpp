@@ -64,7 +64,7 @@ class GemmEmitter {
   void add_pass(llvm::Value* from, llvm::Value* row_to) {
     auto* all = std::exchange(row_to_, row_to ? row_to : row_to_);
     add_pass(from, [&](llvm::Value* row, llvm::Value*, llvm::Value* column) {
-      add_products(row, column, sums_at(row, column));
+      call_micro_kernel(row, column, sums_at(row, column));
     });
     row_to_ = all;
   }
@@ -243,7 +243,7 @@ class GemmEmitter {
         const auto start = start_at(row, column);
         return finish_.call_kernel(micro_at(row, column), start, {batch_, row, column});
       }
-      add_products(row, column, tile_);
+      call_micro_kernel(row, column, tile_);
       finish_block(row, row_end, column, tile_);
     });
   }
@@ -268,7 +268,7 @@ class GemmEmitter {
         auto* sums = sums_at(row, column);
         context_.when(is_first, "first", [&] { clear_block(context_, plan_, sums, tile_stride_); });
         context_.when(is_last, "ahead", [&] { finish_.prefetch({batch_, row, column}, row_end); });
-        add_products(row, column, sums);
+        call_micro_kernel(row, column, sums);
         context_.when(is_last, "last", [&] { finish_block(row, row_end, column, sums); });
       });
     });
@@ -498,7 +498,7 @@ class GemmEmitter {
   }
 
   /// Adds the pass's products to the sums of the block at (row, column), or stores them if there is one pass.
-  void add_products(llvm::Value* row, llvm::Value* column, llvm::Value* sums) {
+  void call_micro_kernel(llvm::Value* row, llvm::Value* column, llvm::Value* sums) {
     const auto start = start_at(row, column);
     std::vector<llvm::Value*> arguments = {start.rows, start.columns, sums};
     if (start.trips) arguments.push_back(start.trips);
@@ -520,7 +520,7 @@ class GemmEmitter {
       });
     if (plan_.columns.extent % plan_.block_columns() != 0)
       context_.when(builder_.CreateICmpNE(rest, column_to_), "run.rest",
-                    [&] { add_products(row_from_, rest, sums_at(row_from_, rest)); });
+                    [&] { call_micro_kernel(row_from_, rest, sums_at(row_from_, rest)); });
   }
 
   /// Emits the epilogue of the block at (row, column).

@@ -77,9 +77,9 @@ bool gives_what_it_takes(const GpuMachine::Matrix& matrix) {
   return row.remainder.depth * static_cast<int64_t>(row.divisor) == matrix.columns;
 }
 
-class SoftmaxEmitter {
+class AttentionEmitter {
  public:
-  SoftmaxEmitter(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan)
+  AttentionEmitter(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan)
       : context_(context),
         builder_(context.builder),
         block_(block),
@@ -498,7 +498,7 @@ double gpu_attention_seconds(const Target& target, const GpuAttentionPlan& plan)
 }
 
 void emit_gpu_attention(KernelContext& context, ThreadBlock& block, const GpuAttentionPlan& plan) {
-  SoftmaxEmitter(context, block, plan).emit();
+  AttentionEmitter(context, block, plan).emit();
 }
 
 }  // namespace ferrite::emitter
