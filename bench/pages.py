@@ -87,7 +87,7 @@ def source(name: str, report: dict) -> str:
     commits = dict.fromkeys([*(row["commit"] for row in rows if isinstance(row, dict) and "commit" in row), report["commit"]])
     word = "Commit" if len(commits) == 1 else "Commits, in the order of the rows,"
     *first, last = (f"`{one}`" for one in commits)
-    return f"{word} {' and '.join([*([', '.join(first)] if first else []), last])}, `{command}`, [all figures](../bench/results/{name})."
+    return f"{word} {' and '.join(filter(None, [', '.join(first), last]))}, `{command}`, [all figures](../bench/results/{name})."
 
 
 def models_of_readme() -> str:

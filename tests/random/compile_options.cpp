@@ -105,10 +105,10 @@ std::vector<Features> variants(uint64_t seed, const Options& options) {
   if (options.without != Features()) return {options.without};
   std::vector<Features> result(1);
   if (options.policy) return result;
-  result.push_back(only(Feature::fuse));
-  if (const auto turn = seed % feature_turns; turn < feature_count)
-    if (const auto without = only(static_cast<Feature>(turn)); without != result.back())
-      result.push_back(without);
+  const auto turn = seed % feature_turns;
+  for (const auto feature :
+       {Feature::fuse, turn < feature_count ? static_cast<Feature>(turn) : Feature::fuse})
+    if (const auto without = only(feature); without != result.back()) result.push_back(without);
   return result;
 }
 

@@ -207,6 +207,8 @@ void take_slot(LoopProgram& program, BufferId result, BufferId operand, uint32_t
 
 }  // namespace
 
+std::vector<int64_t> live_bytes(const Schedule& schedule) { return live_bytes(schedule, Lives(schedule)); }
+
 int64_t op_by_op_bytes(const LoopProgram& program) {
   std::vector<BufferId> root(program.buffers.size());
   std::iota(root.begin(), root.end(), BufferId{0});

@@ -5,8 +5,6 @@
 #include <numeric>
 #include <set>
 
-#include "core/schedule/memory/kernel_order.h"
-
 namespace ferrite::core::schedule {
 
 Lives::Lives(const Schedule& schedule) {
@@ -53,8 +51,6 @@ std::vector<int64_t> live_bytes(const Schedule& schedule, const Lives& lives) {
   std::partial_sum(change.begin(), change.end(), change.begin());
   return change;
 }
-
-std::vector<int64_t> live_bytes(const Schedule& schedule) { return live_bytes(schedule, Lives(schedule)); }
 
 int64_t peak(const std::vector<int64_t>& bytes) {
   return bytes.empty() ? 0 : *std::ranges::max_element(bytes);
