@@ -8,13 +8,10 @@
 #include "core/support/split.h"
 
 namespace ferrite::core::schedule {
-namespace {
 
 void add_once(std::vector<uint32_t>& list, uint32_t item) {
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
 }
-
-}  // namespace
 
 Dependencies Dependencies::of(const LoopProgram& program) {
   Dependencies d;

@@ -35,6 +35,9 @@ struct Dependencies {
   static Dependencies of(const LoopProgram& program);
 };
 
+/// Appends an item to one of the lists above unless it is there.
+void add_once(std::vector<uint32_t>& list, uint32_t item);
+
 /// A fused group: statements in order, the first `shared` variables of all of them being one loop nest.
 struct Group {
   std::vector<uint32_t> statements;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The keys of manifests, descriptors and lock files: the one place where a key is declared. manifest_read.cpp
 // reads those of manifests.
+#include <string_view>
+
 #include "core/ir/stages.h"
 #include "core/schedule/features.h"
 #include "driver/config/schema.h"
@@ -8,18 +10,17 @@
 namespace ferrite::core::config {
 namespace {
 
-using Names = std::string_view;
+constexpr std::string_view on_error_choices[] = {"fail", "skip"};
+constexpr std::string_view isolation_choices[] = {"in-process", "process"};
+constexpr std::string_view mode_choices[] = {"once", "fixpoint"};
+constexpr std::string_view validation_choices[] = {"off", "on", "strict"};
+constexpr std::string_view types[] = {"integer",  "number",  "boolean", "string",
+                                      "integers", "numbers", "strings"};
 
-constexpr Names on_error_choices[] = {"fail", "skip"};
-constexpr Names isolation_choices[] = {"in-process", "process"};
-constexpr Names mode_choices[] = {"once", "fixpoint"};
-constexpr Names validation_choices[] = {"off", "on", "strict"};
-constexpr Names types[] = {"integer", "number", "boolean", "string", "integers", "numbers", "strings"};
-
-constexpr Names id_pattern = "^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$";
-constexpr Names version_pattern = "^[0-9]+\\.[0-9]+(\\.[0-9]+)?(-.*)?$";
-constexpr Names expect_pattern = "^ *(>=|<=|==) *[0-9]+ *$";
-constexpr Names hash_pattern = "^[0-9a-f]{64}$";
+constexpr std::string_view id_pattern = "^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$";
+constexpr std::string_view version_pattern = "^[0-9]+\\.[0-9]+(\\.[0-9]+)?(-.*)?$";
+constexpr std::string_view expect_pattern = "^ *(>=|<=|==) *[0-9]+ *$";
+constexpr std::string_view hash_pattern = "^[0-9a-f]{64}$";
 
 constexpr Key schema_key{.name = "schema",
                          .type = KeyType::integer,

@@ -75,8 +75,8 @@ Val normal(Lowering& l, Val first, Val second) {
 }
 
 /// Computes each element by `body(l, k)`, where k is its number.
-using Body = Val (*)(Lowering& l, Idx k);
-OpDef random_def(const std::string& name, const std::string& doc, DType dtype, Body body) {
+using RandomBody = Val (*)(Lowering& l, Idx k);
+OpDef random_def(const std::string& name, const std::string& doc, DType dtype, RandomBody body) {
   return op_def(name)
       .doc(doc +
            " The seed is a key and the number of a stream; element k has the same bits wherever it is "

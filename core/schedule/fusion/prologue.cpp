@@ -32,10 +32,6 @@ OpId only_load(const LoopProgram& program, const Statement& statement, BufferId 
   return found;
 }
 
-void add_once(std::vector<uint32_t>& list, uint32_t item) {
-  if (std::ranges::find(list, item) == list.end()) list.push_back(item);
-}
-
 /// Updates the dependencies when `reader` computes the contents of `storage` itself. `producer` was the only
 /// writer and `reader` the only reader.
 void take_over(Dependencies& deps, uint32_t reader, uint32_t producer, BufferId storage) {

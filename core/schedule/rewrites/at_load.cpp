@@ -17,7 +17,7 @@ constexpr int64_t most_generated = int64_t{64} << 20, most_times_larger = 8;
 // target's scalar rate allows.
 constexpr int64_t vector_operations = 4;
 
-void add_once(std::vector<uint32_t>& list, uint32_t item) {
+void add_unless_last(std::vector<uint32_t>& list, uint32_t item) {
   if (list.empty() || list.back() != item) list.push_back(item);
 }
 
@@ -78,13 +78,13 @@ class Search {
       const auto& statement = program_.statements[s];
       const auto read = [&](BufferId id) {
         const BufferId b = program_.storage(id);
-        add_once(reads_[k], b);
-        add_once(readers_[b], k);
+        add_unless_last(reads_[k], b);
+        add_unless_last(readers_[b], k);
       };
       const auto written = [&](BufferId id) {
         const BufferId b = program_.storage(id);
-        add_once(writes_[k], b);
-        add_once(writers_[b], k);
+        add_unless_last(writes_[k], b);
+        add_unless_last(writers_[b], k);
         last_writer_[b] = std::max(last_writer_[b], k);
       };
       for (const auto& op : statement.ops)

@@ -15,7 +15,7 @@ namespace ferrite::core::schedule {
 namespace {
 
 /// A map that only moves elements: it writes all of `to` at its own coordinates, from `from` at `index`.
-struct Copy {
+struct PlainCopy {
   uint32_t statement = none;
   BufferId from = none, to = none;
   /// a symbol for each dim of `to`; the second part is empty until place_in_source() sets it
@@ -23,7 +23,7 @@ struct Copy {
   std::vector<index::Expr> index;
 };
 
-std::optional<Copy> copy_of(LoopProgram& program, uint32_t number) {
+std::optional<PlainCopy> copy_of(LoopProgram& program, uint32_t number) {
   const auto& statement = program.statements[number];
   if (statement.kind != FE_STATEMENT_MAP || statement.stores.size() != 1 || statement.ops.size() != 1)
     return {};
@@ -31,7 +31,7 @@ std::optional<Copy> copy_of(LoopProgram& program, uint32_t number) {
   const auto& store = statement.stores[0];
   if (load.code != FE_OP_LOAD || load.a != none || store.mask != none || store.mode != FE_STORE_SET)
     return {};
-  Copy copy{number, load.buffer, store.buffer, {}, load.index};
+  PlainCopy copy{number, load.buffer, store.buffer, {}, load.index};
   const auto& dims = program.buffers[store.buffer].dims;
   size_t next = 0;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -50,7 +50,7 @@ std::optional<Copy> copy_of(LoopProgram& program, uint32_t number) {
 }
 
 /// The coordinates in `copy.from` of the element at `at` of `copy.to`.
-std::vector<index::Expr> place_in_source(LoopProgram& program, const Copy& copy,
+std::vector<index::Expr> place_in_source(LoopProgram& program, const PlainCopy& copy,
                                          std::span<const index::Expr> at) {
   auto symbols = copy.coordinates;
   for (size_t d = 0; d < at.size(); ++d) symbols[d].second = at[d];
@@ -235,13 +235,13 @@ class Mutation {
   Uses& uses_;
   const BufferId version_, input_;  ///< the input's version after the change, and the input
   BufferId changed_ = none;         ///< the storage that is changed and then copied to the input
-  std::optional<Copy> in_, out_;
+  std::optional<PlainCopy> in_, out_;
 };
 
 /// A copy of a whole buffer into one that is changed afterwards, such as the base of a scatter.
 class BaseCopy {
  public:
-  BaseCopy(LoopProgram& program, Uses& uses, const std::vector<bool>& constant, Copy copy)
+  BaseCopy(LoopProgram& program, Uses& uses, const std::vector<bool>& constant, PlainCopy copy)
       : program_(program),
         uses_(uses),
         constant_(constant),
@@ -356,7 +356,7 @@ class BaseCopy {
   LoopProgram& program_;
   Uses& uses_;
   const std::vector<bool>& constant_;
-  const Copy copy_;
+  const PlainCopy copy_;
   const BufferId from_, to_;
 };
 

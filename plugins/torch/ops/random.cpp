@@ -2,14 +2,13 @@
 // Random numbers of seeds. Where PyTorch runs a program, those that its generator draws are a matter of its
 // state between calls, so these nodes run in PyTorch; python/ferrite/torch/_random.py replaces most of them
 // by functions of seeds. In an archive they are functions of the program's seed.
+#include <numbers>
 #include <utility>
 
 #include "helpers.h"
 
 namespace ferrite::from_torch {
 namespace {
-
-constexpr double pi = 3.14159265358979323846;
 
 [[noreturn]] void drawn_elsewhere(Context& c) {
   c.unsupported("random numbers that only PyTorch's generator draws");
@@ -119,7 +118,7 @@ void geometric(Context& c) {
   c.give(cast_to(c, binary(c, "maximum", unary(c, "ceil", count), 1), c.result().dtype));
 }
 void cauchy(Context& c) {
-  const Value angle = binary(c, "mul", binary(c, "sub", uniform(c), 0.5), pi);
+  const Value angle = binary(c, "mul", binary(c, "sub", uniform(c), 0.5), std::numbers::pi);
   const Value value = binary(c, "mul", unary(c, "tan", angle), parameter(c, "sigma", 1));
   give_numbers(c, binary(c, "add", value, parameter(c, "median", 0)));
 }

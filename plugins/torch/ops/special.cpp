@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "helpers.h"
@@ -12,7 +13,7 @@
 namespace ferrite::from_torch {
 namespace {
 
-constexpr double pi = 3.14159265358979323846, infinity = std::numeric_limits<double>::infinity(),
+constexpr double pi = std::numbers::pi, infinity = std::numeric_limits<double>::infinity(),
                  nan = std::numeric_limits<double>::quiet_NaN(), root_of_two = 1.41421356237309504880,
                  root_of_pi = 1.77245385090551602730;
 

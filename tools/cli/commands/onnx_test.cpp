@@ -61,9 +61,9 @@ void find_cases(const fs::path& root, std::vector<Case>& cases) {
 }
 
 /// A process that runs one case; its output goes to memory.
-class Child {
+class CaseProcess {
  public:
-  Child(Case& test, const std::vector<std::string>& arguments) : test_(&test), start_(Clock::now()) {
+  CaseProcess(Case& test, const std::vector<std::string>& arguments) : test_(&test), start_(Clock::now()) {
     for (auto& file : output_) file = core::FileDescriptor(memfd_create("ferrite-onnx-test", MFD_CLOEXEC));
     std::vector<char*> argv;
     for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -77,7 +77,7 @@ class Child {
     execv("/proc/self/exe", argv.data());
     _exit(127);
   }
-  Child(const Child&) = delete;
+  CaseProcess(const CaseProcess&) = delete;
 
   /// Whether the process has ended; the case then has its result.
   bool poll(double timeout_seconds) {
@@ -155,7 +155,7 @@ std::vector<std::string> child_arguments(const OnnxTestOptions& options,
 void run_all(const OnnxTestOptions& options, const std::vector<std::string>& arguments,
              std::vector<Case>& cases) {
   Progress progress("");
-  std::vector<std::unique_ptr<Child>> running;
+  std::vector<std::unique_ptr<CaseProcess>> running;
   size_t next = 0, done = 0;
   while (done < cases.size()) {
     while (next < cases.size() && running.size() < static_cast<size_t>(options.jobs)) {
@@ -163,7 +163,7 @@ void run_all(const OnnxTestOptions& options, const std::vector<std::string>& arg
       progress.update(fmt::format("{} of {}: {}", next, cases.size(), test.name));
       std::vector<std::string> command{"ferrite", "onnx-case", test.folder};
       command.insert(command.end(), arguments.begin(), arguments.end());
-      running.push_back(std::make_unique<Child>(test, command));
+      running.push_back(std::make_unique<CaseProcess>(test, command));
     }
     auto ended = std::remove_if(running.begin(), running.end(),
                                 [&](const auto& child) { return child->poll(options.timeout); });

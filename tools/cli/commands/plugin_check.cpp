@@ -85,9 +85,9 @@ struct PluginCheckOptions {
 };
 
 /// A process that runs one level from a given check on, and its messages.
-class Child {
+class LevelProcess {
  public:
-  explicit Child(const std::vector<std::string>& arguments) {
+  explicit LevelProcess(const std::vector<std::string>& arguments) {
     int ends[2] = {-1, -1};
     if (!output_ || pipe2(ends, O_CLOEXEC) != 0) return;
     messages_ = core::FileDescriptor(ends[0]);
@@ -113,8 +113,8 @@ class Child {
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
   }
-  ~Child() { end(); }
-  Child(const Child&) = delete;
+  ~LevelProcess() { end(); }
+  LevelProcess(const LevelProcess&) = delete;
 
   bool started() const { return process_ > 0; }
 
@@ -265,7 +265,7 @@ void run_level(const PluginCheckOptions& options, const std::string& level, Repo
   };
   size_t next = 0;
   for (size_t starts = 0; starts < most_restarts; ++starts) {
-    Child child(child_arguments(options, report.target, level, next));
+    LevelProcess child(child_arguments(options, report.target, level, next));
     Finding under_way{level, "begin", Outcome::failed, "FE-P53", "no process could be started"};
     if (!child.started()) return add(under_way);
     bool in_check = false, done = false, garbled = false;
