@@ -2,7 +2,7 @@
 import timm
 import torch
 
-model = timm.create_model("resnext50_32x4d", num_classes=2)  # pretrained=True fetches trained weights
+model = timm.create_model("resnext101_32x8d", num_classes=2)  # pretrained=True fetches trained weights
 compiled = torch.compile(model, backend="ferrite")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 images, labels = torch.randn(2, 3, 64, 64), torch.tensor([0, 1])

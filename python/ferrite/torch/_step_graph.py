@@ -17,8 +17,10 @@ from unittest import mock
 import torch
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
+from torch._functorch._aot_autograd.functional_utils import from_fun, has_data_mutation, to_fun
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch._subclasses.functional_tensor import FunctionalTensorMode
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from torch.overrides import TorchFunctionMode
 
 from ferrite.torch._options import Options
@@ -118,6 +120,13 @@ def _compiling() -> Iterator[None]:
         yield
 
 
+def _keep_no_stack_traces() -> None:
+    """For the nodes from here on: the model's lines are above, and a trace takes as long as its node."""
+    mode = get_proxy_mode()
+    if mode is not None:
+        mode.tracer.record_stack_traces = False
+
+
 @contextlib.contextmanager
 def _replaced(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]], state: Any) -> Iterator[None]:
     """The optimizer with other groups and another state."""
@@ -170,10 +179,17 @@ class StepTracer:
             return self._value(members, arguments(batch))
 
         def traced_as(numbers: Mapping[str, Any]) -> fx.GraphModule:
-            def step(*tensors: Tensor) -> tuple[Tensor]:
-                return (self._step(inputs.with_tensors(tensors), value, numbers),)
+            def step(*tensors: Tensor) -> tuple[Any]:
+                # As AOTAutograd does: code that changes tensors becomes operators that make new ones.
+                with FunctionalTensorMode():
+                    within = [to_fun(one) for one in tensors]
+                    result = self._step(inputs.with_tensors(within), value, numbers)
+                for one, now in zip(tensors, within, strict=True):
+                    if has_data_mutation(now):
+                        one.copy_(from_fun(now))
+                return (from_fun(result),)
 
-            return make_fx(step, record_stack_traces=True)(*fakes)
+            return make_fx(step, decomposition_table=dict(decompositions), record_stack_traces=True)(*fakes)
 
         with mode, _compiling():
             if has_pre_grad_passes(self._options, fakes):
@@ -187,24 +203,15 @@ class StepTracer:
                 traced = traced_as({"capturable": True})
             for node in reversed(traced.graph.nodes):
                 if node.op == "get_attr":
-                    self._check_constant(getattr(traced, node.target))
+                    constant = getattr(traced, node.target)
+                    self._check_constant(constant)
+                    if "val" not in node.meta:
+                        node.meta["val"] = mode.from_tensor(constant, static_shapes=True)
                 elif isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "profiler":
                     traced.graph.erase_node(node)  # the beginning or the end of a named range
-
-            def again(*tensors: Tensor) -> Any:
-                with fx.traceback.preserve_node_meta():
-                    return fx.Interpreter(traced).run(*tensors)
-
-            with torch.no_grad():
-                functional = make_fx(
-                    torch.func.functionalize(again), decomposition_table=dict(decompositions)
-                )(*fakes)
-            for node in functional.graph.nodes:
-                if node.op == "get_attr" and "val" not in node.meta:
-                    node.meta["val"] = mode.from_tensor(getattr(functional, node.target), static_shapes=True)
-        functional.graph.eliminate_dead_code()
-        functional.recompile()
-        return functional
+        traced.graph.eliminate_dead_code()
+        traced.recompile()
+        return traced
 
     def _check_constant(self, constant: Any) -> None:
         if isinstance(constant, Tensor) and constant.requires_grad:
@@ -257,6 +264,7 @@ class StepTracer:
         }
         with torch.enable_grad():
             loss, used = value({**leaves, **given.buffers}, given.batch)
+            _keep_no_stack_traces()
             gradients = torch.autograd.grad(
                 loss.sum(), [leaves[name] for name in given.trained], allow_unused=True
             )
