@@ -185,7 +185,7 @@ TABLE = [
 
 # The same for f32 alone, of quotients: number of coefficients above and below.
 QUOTIENTS = [
-    # Weighted to the absolute error of erf, which is 1 to half a unit in the last place behind the range.
+    # Weighted to the absolute error of erf, which is 1 to half a unit in the last place beyond the range.
     ("erf_quotient", "erf(x)/x in x^2, |x| <= 3.92",
      (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z), lambda z: mp.sqrt(z), mpf(0), mpf("3.92") ** 2), (6, 6)),
 ]

@@ -220,7 +220,7 @@ class Inliner {
     const auto& value = statement.ops[statement.stores[0].value];
     return value.code == FE_OP_LOAD && value.a == none;
   }
-  /// The statement that makes a storage of contraction operands, behind views.
+  /// The statement that makes a storage of contraction operands, through views.
   std::optional<uint32_t> operand_maker(BufferId storage) const {
     while (!deps_.writers[storage].empty()) {
       const uint32_t s = deps_.writers[storage].front();
@@ -231,7 +231,7 @@ class Inliner {
     }
     return std::nullopt;
   }
-  /// The contractions that have a storage as an operand, directly or behind views.
+  /// The contractions that have a storage as an operand, directly or through views.
   void add_products(BufferId storage, std::set<uint32_t>& products) const {
     for (uint32_t r : readers_[storage]) {
       const auto& reader = program_.statements[r];

@@ -121,7 +121,8 @@ def _compiling() -> Iterator[None]:
 
 
 def _keep_no_stack_traces() -> None:
-    """For the nodes from here on: the model's lines are above, and a trace takes as long as its node."""
+    """From here on, nodes have no stack traces: only those of the forward pass need the model's source lines,
+    and recording a trace takes as long as tracing its node."""
     mode = get_proxy_mode()
     if mode is not None:
         mode.tracer.record_stack_traces = False
@@ -182,11 +183,11 @@ class StepTracer:
             def step(*tensors: Tensor) -> tuple[Any]:
                 # As AOTAutograd does: code that changes tensors becomes operators that make new ones.
                 with FunctionalTensorMode():
-                    within = [to_fun(one) for one in tensors]
-                    result = self._step(inputs.with_tensors(within), value, numbers)
-                for one, now in zip(tensors, within, strict=True):
-                    if has_data_mutation(now):
-                        one.copy_(from_fun(now))
+                    functional = [to_fun(tensor) for tensor in tensors]
+                    result = self._step(inputs.with_tensors(functional), value, numbers)
+                for tensor, changed in zip(tensors, functional, strict=True):
+                    if has_data_mutation(changed):
+                        tensor.copy_(from_fun(changed))
                 return (from_fun(result),)
 
             return make_fx(step, decomposition_table=dict(decompositions), record_stack_traces=True)(*fakes)

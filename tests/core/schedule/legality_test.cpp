@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What fusion makes is legal by the rule that passes of plugins are held to, and stays so when it is cut.
+// The result of fusion is legal by the rule that passes of plugins are held to, and stays so when it is cut.
 #include <gtest/gtest.h>
 
 #include "core/schedule/fusion/legality.h"

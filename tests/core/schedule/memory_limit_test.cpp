@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the memory of a run may be beyond that of its values.
+// The memory that a run may have beyond that of its values.
 #include <gtest/gtest.h>
 
 #include "core/schedule/memory/kernel_order.h"

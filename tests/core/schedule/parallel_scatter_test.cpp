@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What three kernels leave instead of a scatter that replaces is what the scatter leaves, element by element.
+// Three kernels instead of a scatter that replaces leave the values that the scatter leaves, element by element.
 #include "core/schedule/rewrites/parallel_scatter.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the kernels of a divided running sum, product, minimum or maximum leave is what the whole loop leaves.
+// The kernels of a divided running sum, product, minimum or maximum leave the values that the whole loop leaves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -217,7 +217,7 @@ TEST(Scans, WhatIsNoRunningStateStaysWhole) {
   divided(running(even, "sub", "i32", "7"), 1);
   // Associative, but no reduction does it.
   divided(running(even, "xor", "i32", "7"), 1);
-  // What is added depends on what was carried.
+  // The value that is added depends on the one that was carried.
   divided(scanned(even, "i32", R"(    %0 = carried 0 : i32
     %1 = load @1[i0, t0] : i32
     %2 = mul %0, %1
