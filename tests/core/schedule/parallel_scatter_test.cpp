@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Three kernels instead of a scatter that replaces leave the values that the scatter leaves, element by element.
+// Three kernels instead of a scatter that replaces leave the values that the scatter leaves, element by
+// element.
 #include "core/schedule/rewrites/parallel_scatter.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The kernels of a divided running sum, product, minimum or maximum leave the values that the whole loop leaves.
+// The kernels of a divided running sum, product, minimum or maximum leave the values that the whole loop
+// leaves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
