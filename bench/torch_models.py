@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ferrite beside eager PyTorch and torch.compile's own compiler, Inductor, on models of PyTorch: inference and training.
 
-Usage: bench/torch_models.py [--engines NAME,...] [--rounds N] [--seconds S] [--threads N] [--parts times,calls] [--add]
-       [--output FILE] [ROW...]
+Usage: bench/torch_models.py [--engines NAME,...] [--rounds N] [--seconds S] [--threads N] [--parts times,calls]
+       [--warm N] [--add] [--output FILE] [ROW...]
 Rows are those of bench/models/torch_rows.py. Two things are measured of each:
 
 times   One process has all engines, each with its own copy of the model. Each is compiled first, and its results are
         compared with eager's: outputs and loss, gradients, what AdamW changes. Then they run in turns, round by round.
-calls   Two fresh processes for each engine: the seconds of the first call with empty caches and with the caches of the
-        first process. After that, the second process measures memory: the largest resident size during steps 3 to 5,
-        minus that after model and inputs were made. So the engine's own modules and libraries count, too.
+calls   Fresh processes for each engine: one for the seconds of the first call with empty caches, and --warm for those
+        with the caches of the first one. After that, the latter measure memory: the largest resident size during steps 3
+        to 5, minus that after model and inputs were made. So the engine's own modules and libraries count, too. Medians
+        count: the C library's heap keeps memory in holes, more or less of it from process to process.
 
 Engines: eager; inductor, torch.compile's default, which also compiles the optimizer's step; ferrite, which has the
 optimizer in train_step. The table goes to standard output, all figures to bench/results/torch-*.json, those of a run of
@@ -49,6 +50,7 @@ RATE = 1e-4  # of AdamW
 TOLERANCE = {"outputs": 1e-3, "losses": 1e-3, "gradients": 2e-2, "changes": 2e-1}
 COMPARED_STEPS = 3
 MEGABYTE = 2**20
+WARM = {"warm_s": "first_s", "peak_mb": "peak_mb"}  # figures of processes that find caches, by their names there
 
 
 class Engine:
@@ -239,8 +241,10 @@ def measure(row: table.Row, arguments: argparse.Namespace) -> dict:
             caches = Path(scratch) / name
             try:
                 cold = run_child("calls", [name], row, arguments, caches)
-                warm = run_child("calls", [name], row, arguments, caches)
-                entries[name] |= {"cold_s": cold["first_s"], "warm_s": warm["first_s"], "peak_mb": warm["peak_mb"]}
+                warm = [run_child("calls", [name], row, arguments, caches) for _ in range(arguments.warm)]
+                entries[name] |= {"cold_s": cold["first_s"]} | {
+                    key: round(statistics.median(one[field] for one in warm), 3) for key, field in WARM.items()
+                }
             except RuntimeError as error:
                 entries[name]["error"] = str(error)
             shutil.rmtree(caches, ignore_errors=True)
@@ -324,6 +328,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="how long an engine runs in a round, about; 1")
+    parser.add_argument("--warm", type=int, default=3, help="processes that measure the first call with caches, and memory; 3")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds after which a part of a row is given up; 900")
     parser.add_argument("--output", type=Path, help="where the figures go; bench/results/torch-PROCESSOR-N-cores.json")
     parser.add_argument("--add", action="store_true", help="keep the rows of the output's file that are not measured now")

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Pooling over 1 to 3 spatial dims: one reduction over the window, padding as a masked load.
+#include <limits>
+
 #include "window.h"
 
 namespace ferrite::standard {
@@ -61,6 +63,98 @@ void lower_max_pool(Lowering& l) {
   Val element =
       load_window(l, x, pool.operand, 2, pool.window, [&] { return lowest(l, x.type.dtype); }, pool.inside);
   end_pool(l, pool, l.reduce(FE_REDUCE_MAX, widen(element)));
+}
+
+std::vector<TensorType> max_pool_with_indices_type(const Instance& op) {
+  const TensorType values = pool_type(op)[0];
+  return {values, {i64, values.dims}};
+}
+
+/// Where the window at result position `at` has its element `step` in dim d. An element outside of the
+/// operand is replaced by the nearest element of the window that is inside: this changes neither the maximum
+/// nor which element comes first.
+Idx nearest_inside(const Window& w, size_t d, Idx at, Idx step) {
+  if (w.dilations[d] > 1 && w.before(d)) step = max_index(step, walk_start(w, d, at));
+  if (w.dilations[d] > 1 && w.past(d))
+    step = min_index(step, (at * -w.strides[d] + (w.low[d] + w.input[d] - 1)) / w.dilations[d]);
+  Idx place = window_index(w, d, at, step);
+  if (w.before(d)) place = max_index(place, 0);
+  if (w.past(d)) place = min_index(place, w.input[d] - 1);
+  return place;
+}
+
+/// An element of a window, widened, and its number: its place among the elements of the spatial dims.
+struct Numbered {
+  Val element, number;
+};
+/// `steps`: the numbers of the element in the window, by dim.
+Numbered load_numbered(Lowering& l, const Window& w, const Indices& result, const Indices& steps) {
+  Indices operand = {result[0], result[1]};
+  Idx number = l.constant_index(0);
+  for (size_t d = 0; d < w.rank(); ++d) {
+    operand.push_back(nearest_inside(w, d, result[2 + d], steps[d]));
+    number = number * w.input[d] + operand.back();
+  }
+  const bool small = element_count(l.op, w.input) <= std::numeric_limits<int32_t>::max();
+  return {widen(l.load(l.operand(0), operand)), l.value(number, small ? i32 : i64)};
+}
+
+// More elements than these would be too long a chain of comparisons for each result.
+constexpr int64_t most_elements_compared = 32;
+
+/// The elements of small windows are compared one by one, in one pass over x.
+void compare_elements(Lowering& l, const Window& w) {
+  const auto result = l.begin(l.result().type.dims);
+  Numbered best;
+  for (int64_t element = 0; element < w.volume(); ++element) {
+    Indices steps(w.rank());
+    int64_t rest = element;
+    for (size_t d = w.rank(); d-- > 0; rest /= w.kernel[d]) steps[d] = l.constant_index(rest % w.kernel[d]);
+    const Numbered next = load_numbered(l, w, result, steps);
+    if (element == 0) {
+      best = next;
+      continue;
+    }
+    Val better = next.element > best.element;
+    if (is_float(next.element.dtype())) better = better | isnan(next.element);
+    best = {where(better, next.element, best.element), where(better, next.number, best.number)};
+  }
+  l.store(l.result(0), result, cast(best.element, l.result().type.dtype));
+  l.store(l.result(1), result, cast(best.number, i64));
+  l.end();
+}
+
+/// The maximum of each large window first, then where it is: the least number of an equal element, or of a
+/// window with NaN the greatest number of a NaN. Numbers of equal elements are negated, so that one maximum
+/// serves both.
+void reduce_twice(Lowering& l, const Window& w) {
+  const Dims& dims = l.result().type.dims;
+  const auto split = [&](const Indices& vars, size_t from, size_t count) {
+    return Indices(vars.begin() + static_cast<std::ptrdiff_t>(from),
+                   vars.begin() + static_cast<std::ptrdiff_t>(from + count));
+  };
+  for (const bool numbers : {false, true}) {
+    const auto vars = l.begin(dims, w.kernel);
+    const Indices result = split(vars, 0, w.rank() + 2), steps = split(vars, w.rank() + 2, w.rank());
+    const auto [element, number] = load_numbered(l, w, result, steps);
+    if (!numbers) {
+      l.store(l.result(0), result, cast(l.reduce(FE_REDUCE_MAX, element), l.result().type.dtype));
+      l.end();
+      continue;
+    }
+    const Val greatest = widen(l.load(l.result(0), result));
+    const Val nothing = lowest(l, number.dtype());
+    Val found = where(element == greatest, -number, nothing);
+    if (is_float(element.dtype()))
+      found = where(isnan(greatest), where(isnan(element), number, nothing), found);
+    l.store(l.result(1), result, cast(abs(l.reduce(FE_REDUCE_MAX, found)), i64));
+    l.end();
+  }
+}
+
+void lower_max_pool_with_indices(Lowering& l) {
+  const auto w = trimmed(pool_window(l.op));
+  w.volume() <= most_elements_compared ? compare_elements(l, w) : reduce_twice(l, w);
 }
 
 Val load_or_zero(Lowering& l, const Pool& pool) {
@@ -140,6 +234,20 @@ void add_pool(PluginBuilder& builder, const PluginContext&) {
   builder.add(pool_def("max_pool", "The maximum of each window; padding never wins.")
                   .lower(lower_max_pool)
                   .samples(pool_samples("max_pool", "")));
+  auto indexed_samples = pool_samples("max_pool_with_indices", "");
+  indexed_samples.push_back(sample("%x: f32[2,2,13,11]",
+                                   "max_pool_with_indices(%x) {kernel = [7, 6], pads_low = [3, 2], "
+                                   "pads_high = [3, 4], strides = [3, 2]}"));
+  indexed_samples.push_back(
+      sample("%x: i32[1,2,4,5,4]", "max_pool_with_indices(%x) {kernel = [2, 2, 2], strides = [2, 2, 1]}"));
+  builder.add(pool_def("max_pool_with_indices",
+                       "The maximum of each window, and the index (i64) of its element, counted over the "
+                       "spatial dims of one channel. Of equal elements the first counts, and the last NaN if "
+                       "there is one. Padding never counts.")
+                  .results(2)
+                  .infer(max_pool_with_indices_type)
+                  .lower(lower_max_pool_with_indices)
+                  .samples(indexed_samples));
   auto avg_samples = pool_samples("avg_pool", "");
   avg_samples.push_back(pool_samples("avg_pool", ", count_include_pad = true")[1]);
   builder.add(

@@ -46,25 +46,9 @@ size_t pooled_dims(Context& c) {
                                                                : 2;
 }
 
-/// The elements that the windows of one dim have: [element of a window][window]. An element outside is the
-/// window's nearest one inside instead, which changes no maximum, and not which element comes first.
+/// The elements that the windows of one dim have: [element of a window][window].
 using Steps = std::vector<Dims>;
 
-Steps steps_of(const Windows& w, size_t k) {
-  Steps steps;
-  const int64_t size = w.sizes[k], dilation = w.dilation[k];
-  for (int64_t s = 0; s < w.kernel[k]; ++s) {
-    steps.emplace_back();
-    for (int64_t o = 0; o < w.count[k]; ++o) {
-      const int64_t first = o * w.stride[k] - w.padding[k];
-      const int64_t low = first < 0 ? (dilation - 1 - first) / dilation : 0,
-                    high = (size - 1 - first) / dilation;
-      const int64_t place = first + std::max(low, std::min(s, high)) * dilation;
-      steps.back().push_back(std::clamp<int64_t>(place, 0, size - 1));
-    }
-  }
-  return steps;
-}
 /// Adaptive windows: number o has [o * in / out, ceil((o + 1) * in / out)).
 Steps adaptive_steps(int64_t in, int64_t out) {
   Steps steps;
@@ -143,53 +127,17 @@ Greatest greatest(Context& c, Value x, const std::vector<Steps>& steps) {
   return found;
 }
 
-/// Small windows are compared element by element, in one pass over x, which needs no intermediate results.
-/// x is padded with the least value; the number of such an element is that of its window's nearest one
-/// inside, see Steps.
-Greatest greatest_of_small_windows(Context& c, Value x, const Windows& w, const std::vector<Steps>& steps) {
-  const size_t rank = x.rank();
-  Dims low = w.padding, high = w.high;
-  low.insert(low.begin(), 2, 0);
-  high.insert(high.begin(), 2, 0);
-  const Value least = extreme_number(c, x.dtype(), false);
-  const Value padded = c.graph.make("pad", {x, least}, {attr("low", low), attr("high", high)});
-  const DType number_type = product(w.sizes) <= std::numeric_limits<int32_t>::max() ? i32 : i64;
-  Greatest best;
-  for (int64_t element = 0; element < product(w.kernel); ++element) {
-    Value value = padded, number;
-    int64_t rest = element, stride = 1;
-    for (size_t k = w.dims; k-- > 0; rest /= w.kernel[k], stride *= w.sizes[k]) {
-      const int64_t step = rest % w.kernel[k];
-      value = slice_dim(c, value, 2 + k, step * w.dilation[k], w.count[k], w.stride[k]);
-      Dims places = steps[k][static_cast<size_t>(step)];
-      for (auto& place : places) place *= stride;
-      const Value place = along(c, cast_to(c, c.graph.integers(places), number_type), 2 + k, rank);
-      number = number ? binary(c, "add", number, place) : place;
-    }
-    number = expand_to(c, number, value.dims());
-    best = best.values ? greater(c, best, {value, number}) : Greatest{value, number};
-  }
-  return best;
-}
-/// More elements than these would be too long a chain of comparisons for each result.
-constexpr int64_t small_window = 32;
-
 void max_pool(Context& c) {
   const size_t dims = pooled_dims(c);
   const Value x = batched(c, c.tensor("self"), dims);
   const auto w = read_windows(c, dims, x.dims(), c.result(0).dims);
-  if (!c.wants(1)) {
-    const Value y = c.make("max_pool", {x}, attr("kernel", w.kernel), attr("strides", w.stride),
-                           attr("pads_low", w.padding), attr("pads_high", w.high),
-                           attr("dilations", w.dilation), attr("sizes", w.count));
-    return c.give(0, reshape_to(c, y, c.result(0).dims));
-  }
-  std::vector<Steps> steps;
-  for (size_t k = 0; k < dims; ++k) steps.push_back(steps_of(w, k));
-  const auto found =
-      product(w.kernel) <= small_window ? greatest_of_small_windows(c, x, w, steps) : greatest(c, x, steps);
-  c.give(0, reshape_to(c, found.values, c.result(0).dims));
-  c.give(1, reshape_to(c, cast_to(c, found.numbers, i64), c.result(1).dims));
+  const auto attrs =
+      std::vector{attr("kernel", w.kernel),  attr("strides", w.stride),     attr("pads_low", w.padding),
+                  attr("pads_high", w.high), attr("dilations", w.dilation), attr("sizes", w.count)};
+  if (!c.wants(1))
+    return c.give(0, reshape_to(c, c.graph.make("max_pool", std::span(&x, 1), attrs), c.result(0).dims));
+  const auto found = c.graph.make_all("max_pool_with_indices", std::span(&x, 1), attrs);
+  for (size_t k = 0; k < 2; ++k) c.give(k, reshape_to(c, found[k], c.result(k).dims));
 }
 void adaptive_max_pool(Context& c) {
   const size_t dims = pooled_dims(c);

@@ -32,7 +32,7 @@ try:
         should_use_local_autograd_cache,
         should_use_remote_autograd_cache,
     )
-    from torch._inductor.codecache import CacheBase
+    from torch._inductor import codecache
     from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 except ImportError:  # a PyTorch whose cache takes no graphs of others
     SerializableAOTDispatchCompiler = None
@@ -69,9 +69,11 @@ def kept(options: Options, device: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_key() -> Iterator[None]:
-    """PyTorch's key of an entry without a hash of Triton and the settings of Inductor: Ferrite's graphs
-    depend on neither, and both take longer than all else that a process does which finds its graphs. PyTorch
-    has no setting for this. Keys that other threads make meanwhile are whole."""
+    """PyTorch's key of an entry without a hash of Triton, the settings of Inductor and its code generators:
+    Ferrite's graphs depend on none of them, and they take longer than all else that a process does which
+    finds its graphs. (Inductor registers its code generators before it asks them for their passes; this
+    imports most of Inductor.) PyTorch has no setting for this. Keys that other threads make meanwhile are
+    whole."""
     thread = threading.get_ident()
 
     def empty_here(whole: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,8 +81,9 @@ def _own_key() -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for owner, name, kind in (
-            (CacheBase, "get_system", staticmethod),
+            (codecache.CacheBase, "get_system", staticmethod),
             (type(torch._inductor.config), "save_config_portable", lambda method: method),
+            (codecache, "init_backend_registration", lambda function: function),
         ):
             if hasattr(owner, name):
                 stack.enter_context(mock.patch.object(owner, name, kind(empty_here(getattr(owner, name)))))

@@ -117,14 +117,14 @@ class SummingFamilies(Sources):
         )
 
     def window(self):
-        op = self.pick(["max_pool", "avg_pool", "lp_pool"])
+        op = self.pick(["max_pool", "max_pool_with_indices", "avg_pool", "lp_pool"])
         x = self.spatial()
         attrs = self.windowed(len(self.values[x].shape) - 2, self.values[x].shape[2:])
         if op == "avg_pool" and self.chance(0.5):
             attrs["count_include_pad"] = True
         if op == "lp_pool":
             attrs["p"] = self.random.randint(1, 2)
-        self.add(op, [x], attrs)
+        self.add(op, [x], attrs, 2 if op == "max_pool_with_indices" else 1)
 
     def convolution(self):
         x = self.spatial()

@@ -162,6 +162,18 @@ composite("reduce_log_sum", sum_step, pointwise_step("log"))
 composite("reduce_sum_square", squared, sum_step)
 
 
+def unsure_places(rows, at):
+    """Whether elements of a row other than that at `at` may be its extreme, within their errors."""
+    unsure = rows.unsure.any(-1)
+    if not rows.is_float:
+        return unsure
+    best = np.take_along_axis(rows.v, at[..., None], -1)
+    best_e = np.take_along_axis(rows.e, at[..., None], -1)
+    others = np.arange(rows.shape[-1]) != at[..., None]
+    near = others & (np.abs(rows.v - best) <= rows.e + best_e) & ((rows.e > 0) | (best_e > 0))
+    return unsure | near.any(-1)
+
+
 @op("argmax", "argmin")
 def arg_extreme(attrs, x, function=np.argmax):
     x = read(x)
@@ -172,14 +184,7 @@ def arg_extreme(attrs, x, function=np.argmax):
     at = function(v, -1)
     if attrs.get("select_last", False):
         at = count - 1 - at
-    unsure = rows.unsure.any(-1)
-    if x.is_float:
-        best = np.take_along_axis(rows.v, at[..., None], -1)
-        best_e = np.take_along_axis(rows.e, at[..., None], -1)
-        others = np.arange(count) != at[..., None]
-        near = others & (np.abs(rows.v - best) <= rows.e + best_e) & ((rows.e > 0) | (best_e > 0))
-        unsure = unsure | near.any(-1)
-    return [computed("i64", at.reshape(shape), 0, unsure.reshape(shape))]
+    return [computed("i64", at.reshape(shape), 0, unsure_places(rows, at).reshape(shape))]
 
 
 OPS["argmin"] = lambda attrs, x: arg_extreme(attrs, x, np.argmin)
@@ -378,6 +383,22 @@ def flat_windows(attrs, x, fill):
 def max_pool(attrs, x):
     taken, _, _ = flat_windows(attrs, read(x), extreme_of_nothing(x.dtype, False))
     return [reduced({"axis": len(taken.shape) - 1, "keepdims": False}, taken, "max")]
+
+
+@op("max_pool_with_indices")
+def max_pool_with_indices(attrs, x):
+    x = read(x)
+    nothing = extreme_of_nothing(x.dtype, False)
+    taken, inside, _ = flat_windows(attrs, x, nothing)
+    numbers = np.broadcast_to(np.arange(math.prod(x.shape[2:])).reshape(x.shape[2:]), x.shape)
+    places, _, _ = flat_windows(attrs, source("i64", numbers), 0)
+    nan = np.isnan(taken.v) if x.is_float else np.zeros(taken.shape, bool)
+    last_nan = taken.shape[-1] - 1 - np.argmax(nan[..., ::-1], -1)
+    # The first greatest element inside: all of them may be as small as the padding.
+    score = np.where(inside, taken.v == np.where(nan, nothing, taken.v).max(-1, keepdims=True), False)
+    at = np.where(nan.any(-1), last_nan, np.argmax(score, -1))
+    found = np.take_along_axis(places.v, at[..., None], -1)[..., 0]
+    return [*max_pool(attrs, x), computed("i64", found, 0, unsure_places(taken, at))]
 
 
 @op("avg_pool")
