@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+import torch._functorch.config
+import torch._guards
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import ShortenTraceback
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ferrite._errors import Error
 from ferrite.torch._boxed import Boxed
@@ -83,6 +86,15 @@ class CompileError(Error, ShortenTraceback):
         self.code, self.text, self.where, self.status = error.code, error.text, error.where, error.status
 
 
+def _allow_second_backward() -> None:
+    """States that the graph being compiled overwrites no saved tensor: PyTorch would take a list that nobody
+    has filled in for the opposite, and refuse `retain_graph=True`. It fills it in when the first backward
+    pass compiles its graph, but not where both graphs are compiled before the first call."""
+    context = torch._guards.TracingContext.try_get()
+    if context is not None and context.fw_metadata is not None:
+        context.fw_metadata.bw_donated_idxs = []
+
+
 def backend(
     module: fx.GraphModule,
     example_inputs: list[Any],
@@ -93,6 +105,7 @@ def backend(
 
     def compiler(kind: str) -> Any:
         def compile_(graph: fx.GraphModule, _: list[Any]) -> Boxed:
+            _allow_second_backward()
             return compiled_part(graph) or compile_graph(graph, chosen, kind, keep)
 
         return keeping(compile_) if keep else compile_
@@ -106,11 +119,16 @@ def backend(
         tensors = [one for one in (*example_inputs, *module.parameters()) if isinstance(one, torch.Tensor)]
         device = device_type_of(tensors)
         # Regions that passes of pre_grad have changed are named by numbers of this process, and frozen
-        # weights are this process's.
-        keep = module is given and not chosen.freeze and is_used(chosen, device)
+        # weights are this process's. _allow_second_backward() does not reach the metadata of subclasses.
+        keep = (
+            module is given
+            and not chosen.freeze
+            and is_used(chosen, device)
+            and not any(map(is_traceable_wrapper_subclass, tensors))
+        )
         with contextlib.ExitStack() as settings:
-            # AOTAutograd would refuse to run a backward pass twice. Programs that overwrite what is kept for
-            # them get copies where it may.
+            # AOTAutograd would refuse to run a backward pass twice, see also _allow_second_backward().
+            # Programs that overwrite what is kept for them get copies where it may.
             settings.enter_context(torch._functorch.config.patch(donated_buffer=False))
             if keep:
                 settings.enter_context(kept(chosen, device))

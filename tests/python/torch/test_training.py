@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from common import BackendTest, main
 from torch import nn
+from torch._inductor.utils import fresh_cache
 
 
 class Training(BackendTest):
@@ -110,6 +111,26 @@ class Training(BackendTest):
                 return self.head(self.embedding(tokens).tanh())
 
         self.check_training(Tied(), torch.randint(0, 7, (3, 4)))
+
+    def test_a_second_backward_pass_of_graphs_that_are_kept(self):
+        def layers(x, w):
+            for _ in range(3):
+                x = (x @ w).tanh()
+            return x @ w
+
+        def gradients(run):
+            x, w = (torch.randn(8, 8, generator=torch.Generator().manual_seed(seed)).requires_grad_() for seed in (0, 1))
+            y = run(x, w).sum()
+            first = torch.autograd.grad(y, (x, w), retain_graph=True)
+            return [*first, *torch.autograd.grad(y, (x, w))]
+
+        counters = torch._dynamo.utils.counters["aot_autograd"]
+        with fresh_cache(), torch._functorch.config.patch(enable_autograd_cache=True):
+            for found in ("autograd_cache_saved", "autograd_cache_hit"):
+                torch._dynamo.reset()
+                before = counters[found]
+                self.assertClose(gradients(self.compiled(layers)), gradients(layers))
+                self.assertEqual(counters[found], before + 1)
 
     def test_gradients_of_inputs(self):
         def f(x, y):
