@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._functorch.config
 
 from ferrite.torch import _compile
 from ferrite.torch._backend import backend
@@ -46,10 +47,14 @@ class Explanation:
         for k, graph in enumerate(self.graphs):
             compiled = graph["nodes"] - len(graph["unsupported"]) - len(graph["left"])
             kernels = sum(program["kernels"] for program in graph["programs"])
-            lines.append(
-                f"graph {k} ({graph['kind']}): {compiled} of {graph['nodes']} nodes compiled to "
-                f"{len(graph['programs'])} programs with {kernels} kernels"
-            )
+            if graph["kind"] == "joint" and not graph["programs"]:
+                found = f"{graph['nodes']} nodes"
+            else:
+                found = (
+                    f"{compiled} of {graph['nodes']} nodes compiled to "
+                    f"{len(graph['programs'])} programs with {kernels} kernels"
+                )
+            lines.append(f"graph {k} ({graph['kind']}): {found}")
             if graph["saved_bytes"] is not None:
                 lines.append(f"  kept for the backward pass: {graph['saved_bytes']} bytes")
             if graph["note"]:
@@ -64,13 +69,16 @@ class Explanation:
 def explain(
     model: Callable[..., Any], *args: Any, options: dict[str, Any] | None = None, **kwargs: Any
 ) -> Explanation:
-    """Compiles the model anew and runs it once on these arguments; tells what became of each graph."""
+    """Compiles the model anew and runs it once on these arguments; tells what became of each graph, also of
+    those of the backward pass, which does not run."""
     reports: list[_compile.Report] = []
     _compile.listeners.append(reports.append)
     chosen = {"fallback": "silent", **(options or {})}
     torch._dynamo.reset()
     try:
-        torch.compile(model, backend=backend, options=chosen)(*args, **kwargs)
+        # Otherwise a backward graph that PyTorch divides off is compiled when it first runs.
+        with torch._functorch.config.patch(force_non_lazy_backward_lowering=True):
+            torch.compile(model, backend=backend, options=chosen)(*args, **kwargs)
     finally:
         _compile.listeners.remove(reports.append)
         torch._dynamo.reset()

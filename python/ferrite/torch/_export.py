@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from ferrite._errors import Error
+from ferrite.torch._backend import decompositions
 from ferrite.torch._compile import device_type_of
 from ferrite.torch._options import Options, session_for
 
@@ -21,7 +23,7 @@ def export(
     path: str | os.PathLike[str],
     *,
     kwargs: Mapping[str, Any] | None = None,
-    targets: Sequence[str] = (),
+    targets: str | Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> None:
     """Compiles a model for inference on inputs of these shapes and writes a package.
@@ -30,7 +32,7 @@ def export(
     C++ programs; none of them needs PyTorch.
 
     args, kwargs: example inputs; tensors among them become the package's inputs, in the order of
-        torch.export.
+        torch.export. One tensor may stand for a sequence of it alone.
     path: the file to write (.fepkg).
     targets: the machines to compile for, the best first: "x86-64-v4", "sm_90a", ...; none: this machine.
     options: as for torch.compile(backend="ferrite"); nothing falls back to PyTorch here, whatever `fallback`
@@ -38,11 +40,18 @@ def export(
     Raises ferrite.Error where the model has operators that Ferrite cannot compile (FE-I50), and the errors of
     torch.export where it cannot trace the model.
     """
-    program = torch.export.export(model, tuple(args), dict(kwargs or {}))
+    args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    targets = (targets,) if isinstance(targets, str) else targets
+    program = torch.export.export(model, args, dict(kwargs or {})).run_decompositions(decompositions())
     session = session_for(Options.of(options), device_type_of(program.state_dict.values()))
     with tempfile.TemporaryDirectory() as folder:
         archive = pathlib.Path(folder) / "model.pt2"
         torch.export.save(program, archive)
         leaves = torch.utils._pytree.tree_leaves((args, kwargs or {}))
         tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
-        session.load(archive).save(path, *tensors, targets=targets)
+        try:
+            session.load(archive).save(path, *tensors, targets=targets)
+        except Error as error:
+            # The archive is gone when somebody reads the message.
+            where = error.where.replace(str(archive), type(model).__name__)
+            raise Error(error.code, error.text, where, error.status) from None
