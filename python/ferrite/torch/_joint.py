@@ -29,6 +29,7 @@ from ferrite.torch._boxed import Boxed, Eager, Finished, Part, compiled
 from ferrite.torch._collectives import is_collective
 from ferrite.torch._compile import Report, _Compiler, listeners
 from ferrite.torch._mutation import changed_and_read_backward, keep_old_contents, mutations_of
+from ferrite.torch._narrow import narrow_places
 from ferrite.torch._options import Options
 from ferrite.torch._eager_random import detach_random, is_random
 from ferrite.torch._random import replace_random
@@ -66,6 +67,7 @@ def partitioner(options: Options, keep: bool) -> Callable[..., tuple[fx.GraphMod
         module.graph.eliminate_dead_code()
         if not options.fallback_random:
             replace_random(module)
+        narrow_places(module.graph)
         report = Report("joint", sum(node.op == "call_function" for node in module.graph.nodes))
         try:
             parts = _Joint(

@@ -183,6 +183,17 @@ class Joint(BackendTest):
         self.assertTrue(all(map(torch.equal, first, second)))
         self.assertFalse(all(map(torch.equal, own, before)))
 
+    def test_places_are_kept_in_narrow_integers(self):
+        class Largest(nn.Module):
+            def forward(self, x):
+                return x.topk(50, 1)
+
+        values, places = self.compiled(Largest())(torch.randn(8, 100).requires_grad_())
+        self.assertEqual((self.joint().saved_bytes, places.dtype), (8 * 50, torch.int64))
+        self.reports.clear()
+        torch._dynamo.reset()
+        self.assertEqual(self.check_joint(Largest(), torch.randn(8, 100).requires_grad_()), 8 * 50)
+
     def test_frozen_parameters_and_parts_without_gradients(self):
         class Frozen(nn.Module):
             def __init__(self):
