@@ -115,6 +115,8 @@ class Builder {
       }
       context.check_all_read();
       given = context.given();
+      if (node.converts && !given.empty() && given[0] && node.results[0])
+        given[0] = cast_to(context, given[0], node.results[0]->dtype);
     } else if (is_of_ferrite(node)) {
       given = of_ferrite(node);
       if (given.size() != node.results.size())

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -165,6 +166,16 @@ TensorType type_from(const Json& meta) {
     damaged_archive("a size is negative");
   return type;
 }
+Layout layout_from(const Json& meta) {
+  Layout layout{fixed_all(member(meta, "strides")), fixed(member(meta, "storage_offset")), {}};
+  if (std::ranges::any_of(layout.strides, [](int64_t stride) { return stride < 0; }) ||
+      layout.strides.size() != member(meta, "sizes").size())
+    damaged_archive("the strides of a tensor are wrong");
+  const auto& device = member(meta, "device");
+  layout.device = text(member(device, "type"));
+  if (const auto& index = member(device, "index"); index.is_number()) layout.device += ":" + index.dump();
+  return layout;
+}
 
 class Reader {
  public:
@@ -180,7 +191,7 @@ class Reader {
            " of torch.export's format, and version 8 is supported; save it with PyTorch 2.5 or newer");
     const auto& module = member(model, "graph_module");
     const auto& graph = member(module, "graph");
-    for (const auto& [name, meta] : member(graph, "tensor_values").items()) metas_[name] = &meta;
+    scope_ = scope_of(graph);
     read_inputs(member(member(module, "signature"), "input_specs"));
     for (const auto& node : member(graph, "nodes")) read_node(node);
     read_outputs(member(member(module, "signature"), "output_specs"));
@@ -188,6 +199,17 @@ class Reader {
   }
 
  private:
+  /// The names of one graph.
+  struct Scope {
+    std::unordered_map<std::string, const Json*> metas;
+    std::unordered_map<std::string, size_t> numbers;
+  };
+  static Scope scope_of(const Json& graph) {
+    Scope scope;
+    for (const auto& [name, meta] : member(graph, "tensor_values").items()) scope.metas[name] = &meta;
+    return scope;
+  }
+
   std::string_view contents(const Range& range) const {
     return {reinterpret_cast<const char*>(bytes_.data()) + range.offset, range.bytes};
   }
@@ -199,14 +221,21 @@ class Reader {
     return parsed;
   }
 
-  TensorType type_of(const std::string& name) const {
-    const auto found = metas_.find(name);
-    if (found == metas_.end()) damaged_archive("value '" + name + "' has no type");
-    return type_from(*found->second);
+  const Json& meta_of(const std::string& name) const {
+    const auto found = scope_.metas.find(name);
+    if (found == scope_.metas.end()) damaged_archive("value '" + name + "' has no type");
+    return *found->second;
   }
-  size_t define(const std::string& name) {
-    if (!numbers_.emplace(name, values_).second) damaged_archive("value '" + name + "' is defined twice");
-    return values_++;
+  TensorType type_of(const std::string& name) const { return type_from(meta_of(name)); }
+  void name_value(const std::string& name, size_t number) {
+    if (!scope_.numbers.emplace(name, number).second)
+      damaged_archive("value '" + name + "' is defined twice");
+  }
+  /// Numbers a new value, which has no name if it is no tensor.
+  void define(const std::string& name) {
+    if (!name.empty()) name_value(name, program_.layouts.size());
+    program_.layouts.push_back(name.empty() ? Layout() : layout_from(meta_of(name)));
+    types_.push_back(name.empty() ? TensorType() : type_of(name));
   }
 
   void read_inputs(const Json& specs) {
@@ -219,6 +248,10 @@ class Reader {
       const auto [kind, value] = only_member(spec);
       if (kind == "user_input") {
         const auto [form, argument] = only_member(member(*value, "arg"));
+        // The program was made for this value of an argument that is no tensor.
+        if (form == "as_none" || form == "as_int" || form == "as_float" || form == "as_bool" ||
+            form == "as_string")
+          continue;
         if (form != "as_tensor")
           unsupported("an input of the program is no tensor (" + form + "); export it with tensors only");
         const auto name = text(member(*argument, "name"));
@@ -231,6 +264,8 @@ class Reader {
         const auto& persistent = member(*value, "persistent");
         stored.push_back({text(member(member(*value, "arg"), "name")), text(member(*value, "buffer_name")),
                           persistent == false});
+      } else if (kind == "constant_input") {
+        continue;
       } else if (kind == "tensor_constant") {
         stored.push_back({text(member(member(*value, "arg"), "name")),
                           text(member(*value, "tensor_constant_name")), true});
@@ -271,15 +306,20 @@ class Reader {
         unsupported("constant '" + name + "' is not dense in memory");
       expected *= made.type.dims[d];
     }
-    if (expected < 0 || static_cast<uint64_t>(bytes_of(made.type.dtype, expected)) > found->second.bytes)
+    // Constants may share one file, as views share their base's memory.
+    const int64_t before = fixed(member(meta, "storage_offset"));
+    const auto most = static_cast<int64_t>(found->second.bytes);
+    if (expected < 0 || expected > most || before < 0 || before > most ||
+        bytes_of(made.type.dtype, before + expected) > most)
       damaged_archive("the bytes of '" + name + "' are too few");
+    made.offset += static_cast<uint64_t>(bytes_of(made.type.dtype, before));
     program_.constants.push_back(std::move(made));
     define(value);
   }
 
   size_t number(const std::string& name) const {
-    const auto found = numbers_.find(name);
-    if (found == numbers_.end()) damaged_archive("value '" + name + "' is used and never defined");
+    const auto found = scope_.numbers.find(name);
+    if (found == scope_.numbers.end()) damaged_archive("value '" + name + "' is used and never defined");
     return found->second;
   }
   Argument tensor(const Json& value) const { return {ValueRef{number(text(member(value, "name")))}}; }
@@ -334,9 +374,135 @@ class Reader {
     unsupported("an argument of the kind '" + kind + "'");
   }
 
+  /// The graph that a call of a higher-order operator runs as it is; null for other calls.
+  static const Json* graph_called(const Json& json, const std::string& target) {
+    constexpr std::string_view plain[] = {"wrap_with_set_grad_enabled", "wrap_with_autocast",
+                                          "wrap_activation_checkpoint", "tag_activation_checkpoint"};
+    constexpr std::string_view prefix = "torch.ops.higher_order.";
+    if (!target.starts_with(prefix) ||
+        !std::ranges::count(plain, std::string_view(target).substr(prefix.size())))
+      return nullptr;
+    for (const auto& input : member(json, "inputs"))
+      if (const auto [kind, value] = only_member(member(input, "arg")); kind == "as_graph")
+        return &member(*value, "graph");
+    return nullptr;
+  }
+
+  /// Reads the nodes of a called graph in place of the call. Its values are those of the call: what it writes
+  /// to is written outside, too.
+  void read_called(const Json& json, const Json& graph) {
+    constexpr size_t most_nested = 64;
+    if (++depth_ > most_nested) damaged_archive("its graphs are nested too deep");
+    Scope inner = scope_of(graph);
+    bool given = false;  // the arguments after the graph are its inputs
+    auto input = member(graph, "inputs").begin();
+    const auto end = member(graph, "inputs").end();
+    for (const auto& one : member(json, "inputs")) {
+      const auto [kind, value] = only_member(member(one, "arg"));
+      if (given) {
+        if (input == end) damaged_archive("a graph is called with too many arguments");
+        const auto [form, name] = only_member(*input++);
+        if (kind != "as_tensor" || form != "as_tensor")
+          unsupported("a graph is called with an argument of the kind '" + kind + "'");
+        inner.numbers[text(member(*name, "name"))] = number(text(member(*value, "name")));
+      }
+      given = given || kind == "as_graph";
+    }
+    if (input != end) damaged_archive("a graph is called with too few arguments");
+    std::swap(scope_, inner);
+    for (const auto& node : member(graph, "nodes")) read_node(node);
+    std::vector<size_t> results;
+    for (const auto& output : member(graph, "outputs")) {
+      const auto [kind, value] = only_member(output);
+      if (kind != "as_tensor") unsupported("a called graph has a result of the kind '" + kind + "'");
+      results.push_back(number(text(member(*value, "name"))));
+    }
+    std::swap(scope_, inner);
+    std::vector<std::string> names = result_names(json, "a call of a graph");
+    if (names.size() != results.size()) damaged_archive("a called graph has another number of results");
+    for (size_t k = 0; k < names.size(); ++k)
+      if (!names[k].empty()) name_value(names[k], results[k]);
+    --depth_;
+  }
+
+  /// Autocast is no part of the graph: it shows in a result of another float than the arguments. PyTorch then
+  /// converts all of them; where they are of several floats it does so for products only.
+  void convert_arguments(ProgramNode& node) {
+    const auto [space, name, overload] = parts_of(node.target);
+    constexpr std::string_view products[] = {"addbmm",
+                                             "addmm",
+                                             "baddbmm",
+                                             "bmm",
+                                             "conv1d",
+                                             "conv2d",
+                                             "conv3d",
+                                             "conv_transpose1d",
+                                             "conv_transpose2d",
+                                             "conv_transpose3d",
+                                             "linear",
+                                             "matmul",
+                                             "mm",
+                                             "scaled_dot_product_attention"};
+    constexpr std::string_view conversions[] = {"_to_copy", "copy_", "to", "type_as", "view"};
+    const DType wanted = node.results.empty() || !node.results[0] ? DType::none : node.results[0]->dtype;
+    const bool writes = name.ends_with("_");
+    if (space != "aten" || !is_float(wanted) || writes || std::ranges::count(conversions, name)) return;
+    bool several = false;
+    DType given = DType::none;
+    const auto each_tensor = [&](const auto& visit) {
+      for (auto& [parameter, argument] : node.kwargs) {
+        if (auto* tensor = std::get_if<ValueRef>(&argument.value)) visit(*tensor);
+        if (auto* list = std::get_if<Argument::List>(&argument.value))
+          for (auto& element : *list)
+            if (auto* tensor = std::get_if<ValueRef>(&element.value)) visit(*tensor);
+      }
+    };
+    each_tensor([&](const ValueRef& tensor) {
+      const DType dtype = types_[tensor.number].dtype;
+      if (!is_float(dtype)) return;
+      several = several || (given != DType::none && given != dtype);
+      given = dtype;
+    });
+    const bool asks = std::ranges::any_of(node.kwargs, [](const auto& one) {
+      return (one.first == "dtype" || one.first == "out_dtype") && !one.second.is_none();
+    });
+    if (given == DType::none || asks || (several ? !std::ranges::count(products, name) : given == wanted))
+      return;
+    each_tensor([&](ValueRef& tensor) {
+      if (!is_float(types_[tensor.number].dtype) || types_[tensor.number].dtype == wanted) return;
+      ProgramNode cast{"aten._to_copy.default", node.name, node.place, {}, {}, {}};
+      cast.kwargs.emplace_back("self", Argument{tensor});
+      cast.kwargs.emplace_back("dtype", Argument{wanted});
+      cast.results.emplace_back(TensorType{wanted, types_[tensor.number].dims});
+      program_.nodes.push_back(std::move(cast));
+      const size_t from = std::exchange(tensor.number, program_.layouts.size());
+      program_.layouts.push_back(program_.layouts[from]);
+      types_.push_back({wanted, types_[from].dims});
+    });
+  }
+
+  /// The names of a node's results, "" for one that is no tensor.
+  static std::vector<std::string> result_names(const Json& json, const std::string& target) {
+    std::vector<std::string> names;
+    for (const auto& output : member(json, "outputs")) {
+      const auto [kind, value] = only_member(output);
+      if (kind == "as_tensor") {
+        names.push_back(text(member(*value, "name")));
+      } else if (kind == "as_tensors") {
+        for (const auto& one : *value) names.push_back(text(member(one, "name")));
+      } else if (kind == "as_none") {
+        names.emplace_back();
+      } else {
+        unsupported("node " + target + " has a result of the kind '" + kind + "'");
+      }
+    }
+    return names;
+  }
+
   void read_node(const Json& json) {
     ProgramNode node;
     node.target = text(member(json, "target"));
+    if (const Json* graph = graph_called(json, node.target)) return read_called(json, *graph);
     constexpr std::string_view prefix = "torch.ops.";
     if (!node.target.starts_with(prefix))
       unsupported("a call of '" + node.target + "', which is no overload of an operator");
@@ -350,26 +516,11 @@ class Reader {
           node.target.starts_with("aten.as_strided") || node.target.starts_with("aten.resize.");
       if (by_address && node.kwargs.back().first == "self") check_by_rows(node.target, given);
     }
-    std::vector<std::string> names;
-    for (const auto& output : member(json, "outputs")) {
-      const auto [kind, value] = only_member(output);
-      if (kind == "as_tensor") {
-        names.push_back(text(member(*value, "name")));
-      } else if (kind == "as_tensors") {
-        for (const auto& one : *value) names.push_back(text(member(one, "name")));
-      } else if (kind == "as_none") {
-        names.emplace_back();
-      } else {
-        unsupported("node " + node.target + " has a result of the kind '" + kind + "'");
-      }
-    }
-    for (const auto& name : names) {
+    const auto names = result_names(json, node.target);
+    for (const auto& name : names)
       node.results.push_back(name.empty() ? ResultType() : ResultType(type_of(name)));
-      if (name.empty())
-        ++values_;
-      else
-        define(name);
-    }
+    convert_arguments(node);
+    for (const auto& name : names) define(name);
     node.name = names.empty() ? node.target : names[0];
     if (const auto meta = json.find("metadata"); meta != json.end() && meta->is_object())
       if (const auto trace = meta->find("stack_trace"); trace != meta->end() && trace->is_string())
@@ -378,11 +529,11 @@ class Reader {
   }
 
   void check_by_rows(const std::string& target, const Json& given) const {
-    const auto found = metas_.find(text(member(member(given, "as_tensor"), "name")));
-    if (found == metas_.end()) damaged_archive("a tensor has no type");
-    const Dims dims = type_from(*found->second).dims, strides = fixed_all(member(*found->second, "strides"));
+    const auto& meta = meta_of(text(member(member(given, "as_tensor"), "name")));
+    const auto [strides, offset, device] = layout_from(meta);
+    const Dims dims = type_from(meta).dims;
     int64_t expected = 1;
-    bool by_rows = strides.size() == dims.size() && fixed(member(*found->second, "storage_offset")) == 0;
+    bool by_rows = offset == 0;
     for (size_t k = dims.size(); by_rows && k-- > 0; expected *= dims[k])
       by_rows = dims[k] == 1 || strides[k] == expected;
     if (!by_rows)
@@ -399,15 +550,31 @@ class Reader {
     return trace.substr(begin + 6, end - begin - 6) + ":" + trace.substr(line + 5, stop - line - 5);
   }
 
+  void read_mutation(const Json& spec) {
+    const auto name = text(member(spec, "user_input_name"));
+    const auto input = std::ranges::find(program_.inputs, name, &ProgramPort::name);
+    const size_t by = number(text(member(member(spec, "arg"), "name")));
+    if (input == program_.inputs.end() || types_[by] != input->type)
+      damaged_archive("the new contents of input '" + name + "' are of another type");
+    input->mutated_by = by;
+  }
+
   void read_outputs(const Json& specs) {
     std::set<std::string> names;
     for (const auto& spec : specs) {
       const auto [kind, value] = only_member(spec);
       // Changes of buffers are for training loops; a program here has no state.
       if (kind == "buffer_mutation") continue;
+      if (kind == "user_input_mutation") {
+        read_mutation(*value);
+        continue;
+      }
       if (kind != "user_output") unsupported("an output of the program is of the kind '" + kind + "'");
       const auto [form, argument] = only_member(member(*value, "arg"));
-      if (form == "as_none") continue;
+      // A number that the model returns is the same in each run.
+      if (form == "as_none" || form == "as_int" || form == "as_float" || form == "as_bool" ||
+          form == "as_string")
+        continue;
       if (form != "as_tensor") unsupported("an output of the program is no tensor (" + form + ")");
       auto name = text(member(*argument, "name"));
       const size_t at = number(name);
@@ -420,9 +587,9 @@ class Reader {
   const Bytes bytes_;
   const std::map<std::string, Range> files_;
   std::vector<Json> configs_;  ///< of weights, of constants
-  std::unordered_map<std::string, const Json*> metas_;
-  std::unordered_map<std::string, size_t> numbers_;
-  size_t values_ = 0;
+  Scope scope_;
+  std::vector<TensorType> types_;  ///< by value
+  size_t depth_ = 0;               ///< of graphs in graphs
   Program program_;
 };
 
