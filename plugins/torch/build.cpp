@@ -96,6 +96,10 @@ class Builder {
     }
     text += "; the first is node '" + first->name + "'";
     if (!first->place.empty()) text += " at " + first->place;
+    if (!program_.layouts.empty() || program_.draws)
+      text +=
+          "; where PyTorch composes an overload of others, an export with run_decompositions() has those "
+          "instead";
     throw Failure(FE_EUNSUPPORTED, "FE-I50", text);
   }
 

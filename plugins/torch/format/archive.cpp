@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "format/archive.h"
 
-#include <minizip/unzip.h>
-
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -17,88 +14,14 @@
 #include <nlohmann/json.hpp>
 
 #include "ferrite/error.hpp"
+#include "format/stored_files.h"
 
 namespace ferrite::from_torch {
 namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void damaged_archive(const std::string& what) {
-  fail("FE-I51", "the archive is damaged: ", what, "; save it again with torch.export.save");
-}
 [[noreturn]] void unsupported(const std::string& what) { throw Failure(FE_EUNSUPPORTED, "FE-I53", what); }
-
-// ---- the zip file, in memory
-
-/// A position in bytes, as minizip's callbacks take it.
-struct Cursor {
-  Bytes bytes;
-  uint64_t at = 0;
-};
-
-zlib_filefunc64_def memory_functions(Cursor* cursor) {
-  zlib_filefunc64_def functions{};
-  functions.opaque = cursor;
-  functions.zopen64_file = [](void* opaque, const void*, int) -> void* {
-    static_cast<Cursor*>(opaque)->at = 0;
-    return opaque;
-  };
-  functions.zread_file = [](void*, void* stream, void* to, uLong count) -> uLong {
-    auto& c = *static_cast<Cursor*>(stream);
-    const uint64_t given =
-        std::min<uint64_t>(count, c.bytes.size() - std::min<uint64_t>(c.at, c.bytes.size()));
-    if (given) std::memcpy(to, c.bytes.data() + c.at, given);
-    c.at += given;
-    return given;
-  };
-  functions.ztell64_file = [](void*, void* stream) -> ZPOS64_T { return static_cast<Cursor*>(stream)->at; };
-  functions.zseek64_file = [](void*, void* stream, ZPOS64_T offset, int origin) -> long {
-    auto& c = *static_cast<Cursor*>(stream);
-    const uint64_t base = origin == SEEK_SET ? 0 : origin == SEEK_CUR ? c.at : c.bytes.size();
-    if (base + offset > c.bytes.size()) return -1;
-    c.at = base + offset;
-    return 0;
-  };
-  functions.zclose_file = [](void*, void*) -> int { return 0; };
-  functions.zerror_file = [](void*, void*) -> int { return 0; };
-  return functions;
-}
-
-struct Range {
-  uint64_t offset = 0, bytes = 0;
-};
-
-/// The files of the archive, without its first folder, as ranges of its bytes.
-std::map<std::string, Range> files_of(Bytes bytes) {
-  Cursor cursor{bytes, 0};
-  auto functions = memory_functions(&cursor);
-  const std::unique_ptr<void, int (*)(void*)> archive(unzOpen2_64("", &functions), unzClose);
-  if (!archive)
-    fail("FE-I51",
-         "the file is no archive of torch.export: it is no zip file; save it with torch.export.save");
-  std::map<std::string, Range> files;
-  for (int status = unzGoToFirstFile(archive.get()); status != UNZ_END_OF_LIST_OF_FILE;
-       status = unzGoToNextFile(archive.get())) {
-    unz_file_info64 info;
-    char name[1024];
-    if (status != UNZ_OK ||
-        unzGetCurrentFileInfo64(archive.get(), &info, name, sizeof name, nullptr, 0, nullptr, 0) != UNZ_OK)
-      damaged_archive("its list of files cannot be read");
-    if (info.size_filename >= sizeof name) damaged_archive("the name of a file is too long");
-    if (info.compression_method != 0 || unzOpenCurrentFile(archive.get()) != UNZ_OK)
-      damaged_archive("file '" + std::string(name) + "' is compressed or cannot be opened");
-    const uint64_t offset = unzGetCurrentFileZStreamPos64(archive.get());
-    unzCloseCurrentFile(archive.get());
-    if (offset > bytes.size() || info.uncompressed_size > bytes.size() - offset)
-      damaged_archive("file '" + std::string(name) + "' lies outside the archive");
-    std::string_view inner(name);
-    if (const auto slash = inner.find('/'); slash != std::string_view::npos) inner.remove_prefix(slash + 1);
-    files[std::string(inner)] = {offset, info.uncompressed_size};
-  }
-  return files;
-}
-
-// ---- the program
 
 const Json& member(const Json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
@@ -210,7 +133,7 @@ class Reader {
     return scope;
   }
 
-  std::string_view contents(const Range& range) const {
+  std::string_view contents(const StoredRange& range) const {
     return {reinterpret_cast<const char*>(bytes_.data()) + range.offset, range.bytes};
   }
   Json json(const std::string& name) const {
@@ -374,41 +297,37 @@ class Reader {
     unsupported("an argument of the kind '" + kind + "'");
   }
 
-  /// The graph that a call of a higher-order operator runs as it is; null for other calls.
-  static const Json* graph_called(const Json& json, const std::string& target) {
-    constexpr std::string_view plain[] = {"wrap_with_set_grad_enabled", "wrap_with_autocast",
+  /// The graphs that a call of a higher-order operator runs; none for other calls.
+  static std::vector<const Json*> graphs_called(const Json& json, const std::string& target) {
+    constexpr std::string_view known[] = {"cond", "wrap_with_set_grad_enabled", "wrap_with_autocast",
                                           "wrap_activation_checkpoint", "tag_activation_checkpoint"};
     constexpr std::string_view prefix = "torch.ops.higher_order.";
     if (!target.starts_with(prefix) ||
-        !std::ranges::count(plain, std::string_view(target).substr(prefix.size())))
-      return nullptr;
+        !std::ranges::count(known, std::string_view(target).substr(prefix.size())))
+      return {};
+    std::vector<const Json*> graphs;
     for (const auto& input : member(json, "inputs"))
       if (const auto [kind, value] = only_member(member(input, "arg")); kind == "as_graph")
-        return &member(*value, "graph");
-    return nullptr;
+        graphs.push_back(&member(*value, "graph"));
+    const bool two = target.ends_with(".cond");
+    if (graphs.size() != (two ? 2u : 1u))
+      damaged_archive("a call has " + std::to_string(graphs.size()) + " graphs");
+    return graphs;
   }
 
-  /// Reads the nodes of a called graph in place of the call. Its values are those of the call: what it writes
-  /// to is written outside, too.
-  void read_called(const Json& json, const Json& graph) {
+  /// Reads the nodes of a called graph in place of the call, and returns its results. Its values are those of
+  /// the call: what it writes to is written outside, too.
+  std::vector<size_t> read_called(const std::vector<size_t>& given, const Json& graph) {
     constexpr size_t most_nested = 64;
     if (++depth_ > most_nested) damaged_archive("its graphs are nested too deep");
     Scope inner = scope_of(graph);
-    bool given = false;  // the arguments after the graph are its inputs
-    auto input = member(graph, "inputs").begin();
-    const auto end = member(graph, "inputs").end();
-    for (const auto& one : member(json, "inputs")) {
-      const auto [kind, value] = only_member(member(one, "arg"));
-      if (given) {
-        if (input == end) damaged_archive("a graph is called with too many arguments");
-        const auto [form, name] = only_member(*input++);
-        if (kind != "as_tensor" || form != "as_tensor")
-          unsupported("a graph is called with an argument of the kind '" + kind + "'");
-        inner.numbers[text(member(*name, "name"))] = number(text(member(*value, "name")));
-      }
-      given = given || kind == "as_graph";
+    const auto& inputs = member(graph, "inputs");
+    if (inputs.size() != given.size()) damaged_archive("a graph is called with another number of arguments");
+    for (size_t k = 0; k < given.size(); ++k) {
+      const auto [form, name] = only_member(inputs[k]);
+      if (form != "as_tensor") unsupported("a called graph has an input of the kind '" + form + "'");
+      inner.numbers[text(member(*name, "name"))] = given[k];
     }
-    if (input != end) damaged_archive("a graph is called with too few arguments");
     std::swap(scope_, inner);
     for (const auto& node : member(graph, "nodes")) read_node(node);
     std::vector<size_t> results;
@@ -418,11 +337,50 @@ class Reader {
       results.push_back(number(text(member(*value, "name"))));
     }
     std::swap(scope_, inner);
-    std::vector<std::string> names = result_names(json, "a call of a graph");
+    --depth_;
+    return results;
+  }
+
+  /// A call of a higher-order operator. Of the two graphs of `cond` both are computed, and one's results
+  /// taken.
+  void read_call(const Json& json, const std::string& target, const std::vector<const Json*>& graphs) {
+    std::vector<size_t> before, given;  // the arguments before and after the graphs
+    bool passed = false;
+    const auto take = [&](const std::string& kind, const Json& value) {
+      if (kind == "as_graph")
+        passed = true;
+      else if (kind == "as_tensor")
+        (passed ? given : before).push_back(number(text(member(value, "name"))));
+      else if (kind == "as_tensors")
+        for (const auto& one : value) (passed ? given : before).push_back(number(text(member(one, "name"))));
+      else if (passed)
+        unsupported("a graph is called with an argument of the kind '" + kind + "'");
+    };
+    for (const auto& one : member(json, "inputs")) {
+      const auto [kind, value] = only_member(member(one, "arg"));
+      take(kind, *value);
+    }
+    auto results = read_called(given, *graphs[0]);
+    const auto names = result_names(json, target);
+    if (graphs.size() == 2) {
+      const auto others = read_called(given, *graphs[1]);
+      if (before.size() != 1) unsupported("a condition that is no tensor");
+      if (others.size() != results.size()) damaged_archive("the graphs of a condition have other results");
+      for (size_t k = 0; k < results.size() && k < names.size(); ++k) {
+        ProgramNode choice{"aten.where.self", names[k].empty() ? target : names[k], {}, {}, {}, {}};
+        choice.kwargs = {{"condition", {ValueRef{before[0]}}},
+                         {"self", {ValueRef{results[k]}}},
+                         {"other", {ValueRef{others[k]}}}};
+        choice.results.emplace_back(types_[results[k]]);
+        program_.nodes.push_back(std::move(choice));
+        program_.layouts.push_back(program_.layouts[results[k]]);
+        types_.push_back(types_[results[k]]);
+        results[k] = types_.size() - 1;
+      }
+    }
     if (names.size() != results.size()) damaged_archive("a called graph has another number of results");
     for (size_t k = 0; k < names.size(); ++k)
       if (!names[k].empty()) name_value(names[k], results[k]);
-    --depth_;
   }
 
   /// Autocast is no part of the graph: it shows in a result of another float than the arguments. PyTorch then
@@ -502,7 +460,13 @@ class Reader {
   void read_node(const Json& json) {
     ProgramNode node;
     node.target = text(member(json, "target"));
-    if (const Json* graph = graph_called(json, node.target)) return read_called(json, *graph);
+    if (const auto graphs = graphs_called(json, node.target); !graphs.empty())
+      return read_call(json, node.target, graphs);
+    if (node.target.starts_with("torch.ops.higher_order."))
+      throw Failure(FE_EUNSUPPORTED, "FE-I50",
+                    "node '" + text(member(json, "name")) + "' (" + node.target.substr(10) + ")" +
+                        (place_of(json).empty() ? "" : " at " + place_of(json)) +
+                        ": the higher-order operator is not supported; export a model that does not call it");
     constexpr std::string_view prefix = "torch.ops.";
     if (!node.target.starts_with(prefix))
       unsupported("a call of '" + node.target + "', which is no overload of an operator");
@@ -522,9 +486,7 @@ class Reader {
     convert_arguments(node);
     for (const auto& name : names) define(name);
     node.name = names.empty() ? node.target : names[0];
-    if (const auto meta = json.find("metadata"); meta != json.end() && meta->is_object())
-      if (const auto trace = meta->find("stack_trace"); trace != meta->end() && trace->is_string())
-        node.place = place_in(trace->get<std::string>());
+    node.place = place_of(json);
     program_.nodes.push_back(std::move(node));
   }
 
@@ -540,6 +502,12 @@ class Reader {
       unsupported("a node " + target + " addresses the memory of a tensor that is not stored row by row");
   }
 
+  static std::string place_of(const Json& node) {
+    if (const auto meta = node.find("metadata"); meta != node.end() && meta->is_object())
+      if (const auto trace = meta->find("stack_trace"); trace != meta->end() && trace->is_string())
+        return place_in(trace->get<std::string>());
+    return {};
+  }
   /// "model.py:12" from the last entry of a Python trace.
   static std::string place_in(const std::string& trace) {
     const auto begin = trace.rfind("File \"");
@@ -585,7 +553,7 @@ class Reader {
   }
 
   const Bytes bytes_;
-  const std::map<std::string, Range> files_;
+  const std::map<std::string, StoredRange> files_;
   std::vector<Json> configs_;  ///< of weights, of constants
   Scope scope_;
   std::vector<TensorType> types_;  ///< by value

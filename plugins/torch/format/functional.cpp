@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <set>
 
 #include "ferrite/error.hpp"
 #include "helpers.h"
@@ -41,6 +42,9 @@ constexpr ViewOp view_ops_by_name[] = {
     {"flatten", ViewKind::order},
     {"lift_fresh", ViewKind::order},
     {"positive", ViewKind::order},
+    {"atleast_1d", ViewKind::order},
+    {"atleast_2d", ViewKind::order},
+    {"atleast_3d", ViewKind::order},
     {"ravel", ViewKind::order},
     {"reshape", ViewKind::order},
     {"reshape_as", ViewKind::order},
@@ -56,6 +60,7 @@ constexpr ViewOp view_ops_by_name[] = {
     {"adjoint", ViewKind::strided},
     {"mT", ViewKind::strided},
     {"matrix_H", ViewKind::strided},
+    {"mH", ViewKind::strided},
     {"numpy_T", ViewKind::strided},
     {"swapaxes", ViewKind::transpose},
     {"swapdims", ViewKind::transpose},
@@ -94,21 +99,30 @@ const ViewOp* view_op(std::string_view target) {
   return space == "aten" && found != std::end(view_ops_by_name) ? found : nullptr;
 }
 
+/// Other overloads that give views at times, of the tensors of a list most of them.
+constexpr std::string_view list_views[] = {"broadcast_tensors", "einsum", "meshgrid", "sum_to_size"};
+
 /// In-place overloads that leave the elements and change what the tensor is: "aten.unsqueeze_.default".
 constexpr std::string_view reshaping[] = {"squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"};
 
-/// "aten.add.Tensor" for "aten.add_.Tensor"; empty for an overload that writes nowhere.
-std::string functional_of(std::string_view target) {
+/// Whether the overload writes to its first argument.
+bool writes(std::string_view target) {
   const auto [space, name, overload] = parts_of(target);
-  if (space != "aten" || !name.ends_with('_')) return {};
-  const auto form = [](std::string_view name, std::string_view overload) {
-    return "aten." + std::string(name) + "." + std::string(overload);
-  };
-  if (name.ends_with("__"))  // "__iand__"
-    return name.starts_with("__i") ? form("__" + std::string(name.substr(3)), overload) : std::string();
-  if (name == "normal_") return form("normal_functional", overload);
-  if (name == "bernoulli_" && overload == "float") return form("bernoulli", "p");
-  return form(name.substr(0, name.size() - 1), overload);
+  return space == "aten" && name.ends_with('_') && (!name.ends_with("__") || name.starts_with("__i"));
+}
+/// "aten.add.Tensor" for "aten.add_.Tensor"; empty if no table has the functional form.
+std::string functional_of(std::string_view target) {
+  if (!writes(target)) return {};
+  const auto [space, name, overload] = parts_of(target);
+  std::string form(name.substr(0, name.size() - 1));
+  if (name.ends_with("__")) form = "__" + std::string(name.substr(3));  // "__iand__"
+  if (name == "normal_") form = "normal_functional";
+  const auto named = [&](std::string_view overload) { return "aten." + form + "." + std::string(overload); };
+  // Some functional forms have other overloads, with the same arguments.
+  for (const auto candidate :
+       {overload, std::string_view("default"), std::string_view("int"), std::string_view("p")})
+    if (find_op(named(candidate))) return named(candidate);
+  return {};
 }
 
 /// Checks of values. They give no tensor, and a program whose checks hold computes the same without them.
@@ -162,16 +176,13 @@ bool may_overlap(const Dims& dims, const Dims& strides) {
 
 /// Norms in training update their running statistics, which no schema says.
 bool updates_statistics(const ProgramNode& node) {
-  const auto name = parts_of(node.target).name;
-  const bool norm = name.ends_with("batch_norm") || name == "_native_batch_norm_legit" ||
-                    name == "_batch_norm_with_update" || name == "instance_norm";
-  return norm && (name == "_batch_norm_with_update" || flag_argument(node, "training") ||
-                  flag_argument(node, "train") || flag_argument(node, "use_input_stats"));
+  const auto* mean = find_argument(node, "running_mean");
+  const auto* variance = find_argument(node, "running_var");
+  return node.target == "aten.batch_norm.default" && flag_argument(node, "training") && mean &&
+         mean->tensor() && variance && variance->tensor() && node.results.size() == 1 && node.results[0];
 }
 
-bool writes_somewhere(const ProgramNode& node) {
-  return !functional_of(node.target).empty() || updates_statistics(node);
-}
+bool writes_somewhere(const ProgramNode& node) { return writes(node.target) || updates_statistics(node); }
 
 constexpr size_t no_tensor = static_cast<size_t>(-1);
 /// Views of views: more are no model's.
@@ -203,7 +214,7 @@ class Functionalizer {
       auto& input = made_.inputs[k];
       if (input.mutated_by)
         input.mutated_by = current(ids_[*input.mutated_by]);
-      else if (versions_[k] > 0 || unknown_[k])
+      else if (versions_[k] > 0)
         input.mutated_by = current(k);
     }
     for (auto& output : made_.outputs) {
@@ -231,8 +242,13 @@ class Functionalizer {
   static bool same_memory(const ProgramConstant& a, const ProgramConstant& b) {
     return a.offset == b.offset && a.type == b.type && a.order == b.order;
   }
-  /// Refuses to write to a constant of which another one, of other dims or strides, has elements.
-  void check_shared(const ProgramNode& node, size_t root) const {
+  void check_writable(const ProgramNode& node, size_t id) const {
+    const auto& tensor = tensors_[id];
+    const size_t root = tensor.root;
+    if (may_overlap(tensor.type.dims, tensor.layout.strides))
+      refuse(node, "it writes to a tensor whose elements overlap in memory");
+    if (shared_.contains(root)) refuse(node, "it writes to a tensor that may share memory with others");
+    // Of a constant, another one of other dims or strides may have elements.
     if (root < old_.inputs.size() || root >= old_.inputs.size() + old_.constants.size()) return;
     const auto end = [](const ProgramConstant& one) {
       return one.offset + static_cast<uint64_t>(bytes_of(one.type.dtype, one.type.elements()));
@@ -249,7 +265,6 @@ class Functionalizer {
     ids_.push_back(tensors_.size());
     tensors_.push_back(std::move(made));
     versions_.push_back(0);
-    unknown_.push_back(nullptr);
   }
 
   [[noreturn]] static void refuse(const ProgramNode& node, std::string_view why) {
@@ -262,8 +277,6 @@ class Functionalizer {
   /// The new program's value with the tensor's elements as they are now.
   size_t current(size_t id) {
     std::vector<size_t> stale;
-    if (const auto* by = unknown_[tensors_[id].root])
-      refuse(*by, "it changes its argument while it computes, and the new contents are used");
     for (; tensors_[id].version != versions_[tensors_[id].root]; id = tensors_[id].parent)
       stale.push_back(id);
     size_t value = tensors_[id].content;
@@ -288,14 +301,7 @@ class Functionalizer {
   }
   /// Gives the arguments the new program's values.
   void read_arguments(ProgramNode& node) {
-    for (auto& [name, argument] : node.kwargs) {
-      auto* tensor = std::get_if<ValueRef>(&argument.value);
-      // Norms in training do not compute with their statistics, which may be unknown.
-      if (tensor && name.starts_with("running_") && updates_statistics(node))
-        tensor->number = tensors_[ids_[tensor->number]].content;
-      else
-        read(argument);
-    }
+    for (auto& [name, argument] : node.kwargs) read(argument);
   }
 
   /// Returns the number of the node's first result.
@@ -316,17 +322,21 @@ class Functionalizer {
 
   void take(const ProgramNode& node) {
     if (node.results.empty() && is_check(node.target)) return;
-    if (const auto functional = functional_of(node.target); !functional.empty() && first_tensor(node)) {
-      const auto name = parts_of(functional).name;
+    if (updates_statistics(node)) return normalise(node);
+    if (writes(node.target) && first_tensor(node)) {
+      const auto functional = functional_of(node.target);
       const size_t id = ids_[first_tensor(node)->number];
-      const bool one = node.results.size() == 1 && node.results[0];
-      if (one && std::ranges::count(reshaping, name)) return reshape_in_place(node, functional, id);
-      if (name == "detach" || (find_op(functional) && node.results.size() < 2)) {
-        if (name != "detach") write(node, functional, id);
+      const bool reshapes = std::ranges::count(reshaping, parts_of(functional).name) > 0;
+      if (reshapes && node.results.size() == 1 && node.results[0])
+        return reshape_in_place(node, functional, id);
+      if (!functional.empty() && !reshapes && node.results.size() < 2) {
+        // A detached tensor is the tensor itself where there are no gradients.
+        if (parts_of(functional).name != "detach") write(node, functional, id);
         ids_.insert(ids_.end(), node.results.size(), id);
         return;
       }
     }
+    const auto name = parts_of(node.target).name;
     if (parts_of(node.target).space == "prims")
       refuse(node, "it may give a view, and the program writes to tensors");
     ProgramNode made = node;
@@ -334,10 +344,37 @@ class Functionalizer {
     const size_t first = add(std::move(made));
     const bool view = gives_view(node);
     for (size_t k = 0; k < node.results.size(); ++k) define(node, k, first + k, view);
-    if (!updates_statistics(node)) return;
-    for (const auto* statistic : {"running_mean", "running_var"})
-      if (const auto* given = find_argument(node, statistic); given && given->tensor())
-        unknown_[tensors_[ids_[given->tensor()->number]].root] = &node;
+    if (std::ranges::count(list_views, name)) share(node);
+  }
+
+  /// Results of a call with a list of tensors, and the tensors: a write to one of them may be one to others.
+  void share(const ProgramNode& node) {
+    const size_t defined = ids_.size() - node.results.size();
+    for (size_t k = defined; k < ids_.size(); ++k) shared_.insert(tensors_[ids_[k]].root);
+    const auto add_argument = [&](const Argument& argument) {
+      if (argument.tensor()) shared_.insert(tensors_[ids_[argument.tensor()->number]].root);
+    };
+    for (const auto& [name, argument] : node.kwargs) {
+      add_argument(argument);
+      if (argument.list()) std::ranges::for_each(*argument.list(), add_argument);
+    }
+  }
+
+  /// A batch norm in training, whose functional form gives the new statistics.
+  void normalise(const ProgramNode& node) {
+    ProgramNode call = node;
+    call.target = "aten._native_batch_norm_legit_functional.default";
+    std::erase_if(call.kwargs, [](const auto& one) { return one.first == "cudnn_enabled"; });
+    read_arguments(call);
+    const auto id = [&](std::string_view name) { return ids_[find_argument(node, name)->tensor()->number]; };
+    const size_t mean = id("running_mean"), variance = id("running_var");
+    call.results = {node.results[0], {}, {}, tensors_[mean].type, tensors_[variance].type};
+    const size_t first = add(std::move(call));
+    define(node, 0, first, false);
+    for (const auto& [statistic, k] : {std::pair(mean, 3), std::pair(variance, 4)}) {
+      check_writable(node, statistic);
+      store(node, statistic, first + static_cast<size_t>(k));
+    }
   }
 
   /// Numbers result k of a node, which is a view of the first argument or a tensor of its own.
@@ -357,7 +394,6 @@ class Functionalizer {
     ids_.push_back(tensors_.size());
     tensors_.push_back(std::move(made));
     versions_.push_back(0);
-    unknown_.push_back(nullptr);
   }
 
   /// Whether the results share the memory of the first argument, as PyTorch decides it.
@@ -411,11 +447,14 @@ class Functionalizer {
 
   void write(const ProgramNode& node, const std::string& functional, size_t id) {
     const TensorType type = tensors_[id].type;
-    if (may_overlap(type.dims, tensors_[id].layout.strides))
-      refuse(node, "it writes to a tensor whose elements overlap in memory");
-    check_shared(node, tensors_[id].root);
+    check_writable(node, id);
     ProgramNode call = node;
     call.target = functional;
+    // "self" of dropout_ is "input" of dropout.
+    std::string_view parameter = find_op(functional)->parameters;
+    parameter = parameter.substr(0, parameter.find(' '));
+    if (parameter.starts_with('~')) parameter.remove_prefix(1);
+    call.kwargs[0].first = parameter;
     read_arguments(call);
     call.results = {TensorType{computed(node, type), type.dims}};
     call.converts = true;
@@ -532,8 +571,8 @@ class Functionalizer {
   Program made_;
   std::vector<size_t> ids_;  ///< of the old program's values: their tensors
   std::vector<Tensor> tensors_;
+  std::set<size_t> shared_;                          ///< roots that may share memory with others
   std::vector<size_t> versions_;                     ///< by tensor: how often a root was written
-  std::vector<const ProgramNode*> unknown_;          ///< by tensor: the node that left a root unknown
   std::vector<std::unique_ptr<ProgramNode>> views_;  ///< the functional forms of calls that reshape in place
   size_t values_ = 0;                                ///< of the new program
 };
