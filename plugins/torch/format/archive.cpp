@@ -315,6 +315,16 @@ class Reader {
     return graphs;
   }
 
+  /// Adds a call that the archive does not have, with the layout of an earlier value. Returns its value.
+  size_t add_computed(std::string target, const std::string& name,
+                      std::vector<std::pair<std::string, Argument>> kwargs, size_t like,
+                      const TensorType& type) {
+    program_.nodes.push_back({std::move(target), name, {}, {}, std::move(kwargs), {type}});
+    program_.layouts.push_back(program_.layouts[like]);
+    types_.push_back(type);
+    return types_.size() - 1;
+  }
+
   /// Reads the nodes of a called graph in place of the call, and returns its results. Its values are those of
   /// the call: what it writes to is written outside, too.
   std::vector<size_t> read_called(const std::vector<size_t>& given, const Json& graph) {
@@ -360,23 +370,24 @@ class Reader {
       const auto [kind, value] = only_member(member(one, "arg"));
       take(kind, *value);
     }
+    // Branches write to tensors of their own only: PyTorch's own cond refuses others.
+    const bool branches = graphs.size() == 2;
+    if (branches)
+      for (auto& value : given)
+        value =
+            add_computed("aten.clone.default", target, {{"self", {ValueRef{value}}}}, value, types_[value]);
     auto results = read_called(given, *graphs[0]);
     const auto names = result_names(json, target);
-    if (graphs.size() == 2) {
+    if (branches) {
       const auto others = read_called(given, *graphs[1]);
       if (before.size() != 1) unsupported("a condition that is no tensor");
       if (others.size() != results.size()) damaged_archive("the graphs of a condition have other results");
-      for (size_t k = 0; k < results.size() && k < names.size(); ++k) {
-        ProgramNode choice{"aten.where.self", names[k].empty() ? target : names[k], {}, {}, {}, {}};
-        choice.kwargs = {{"condition", {ValueRef{before[0]}}},
-                         {"self", {ValueRef{results[k]}}},
-                         {"other", {ValueRef{others[k]}}}};
-        choice.results.emplace_back(types_[results[k]]);
-        program_.nodes.push_back(std::move(choice));
-        program_.layouts.push_back(program_.layouts[results[k]]);
-        types_.push_back(types_[results[k]]);
-        results[k] = types_.size() - 1;
-      }
+      for (size_t k = 0; k < results.size(); ++k)
+        results[k] = add_computed("aten.where.self", target,
+                                  {{"condition", {ValueRef{before[0]}}},
+                                   {"self", {ValueRef{results[k]}}},
+                                   {"other", {ValueRef{others[k]}}}},
+                                  results[k], types_[results[k]]);
     }
     if (names.size() != results.size()) damaged_archive("a called graph has another number of results");
     for (size_t k = 0; k < names.size(); ++k)
@@ -428,14 +439,9 @@ class Reader {
       return;
     each_tensor([&](ValueRef& tensor) {
       if (!is_float(types_[tensor.number].dtype) || types_[tensor.number].dtype == wanted) return;
-      ProgramNode cast{"aten._to_copy.default", node.name, node.place, {}, {}, {}};
-      cast.kwargs.emplace_back("self", Argument{tensor});
-      cast.kwargs.emplace_back("dtype", Argument{wanted});
-      cast.results.emplace_back(TensorType{wanted, types_[tensor.number].dims});
-      program_.nodes.push_back(std::move(cast));
-      const size_t from = std::exchange(tensor.number, program_.layouts.size());
-      program_.layouts.push_back(program_.layouts[from]);
-      types_.push_back({wanted, types_[from].dims});
+      tensor.number =
+          add_computed("aten._to_copy.default", node.name, {{"self", {tensor}}, {"dtype", {wanted}}},
+                       tensor.number, {wanted, types_[tensor.number].dims});
     });
   }
 

@@ -3,186 +3,19 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 #include <set>
 
 #include "ferrite/error.hpp"
+#include "format/memory.h"
 #include "helpers.h"
 #include "registry.h"
 
 namespace ferrite::from_torch {
 namespace {
 
-/// How the elements of a view lie in the tensor that it is a view of.
-enum class ViewKind : uint8_t {
-  order,      ///< the same elements in their order, under other dims or another dtype of the same width
-  transpose,  ///< two dims change places: the call is its own inverse
-  permute,    ///< all dims change places
-  scatter,    ///< a part, which an overload NAME_scatter writes back
-  parts,      ///< each result is a range of one dim
-  unbind,     ///< each result is one index of a dim
-  strided,    ///< any elements, which the layouts tell
-};
-
-struct ViewOp {
-  std::string_view name;
-  ViewKind kind;
-};
-/// The overloads of ATen that give views, by name. Some of them copy at times: gives_view() knows when.
-constexpr ViewOp view_ops_by_name[] = {
-    {"_reshape_alias", ViewKind::order},
-    {"_unsafe_view", ViewKind::order},
-    {"alias", ViewKind::order},
-    {"alpha_dropout", ViewKind::order},
-    {"contiguous", ViewKind::order},
-    {"detach", ViewKind::order},
-    {"dropout", ViewKind::order},
-    {"feature_alpha_dropout", ViewKind::order},
-    {"feature_dropout", ViewKind::order},
-    {"flatten", ViewKind::order},
-    {"lift_fresh", ViewKind::order},
-    {"positive", ViewKind::order},
-    {"atleast_1d", ViewKind::order},
-    {"atleast_2d", ViewKind::order},
-    {"atleast_3d", ViewKind::order},
-    {"ravel", ViewKind::order},
-    {"reshape", ViewKind::order},
-    {"reshape_as", ViewKind::order},
-    {"resolve_conj", ViewKind::order},
-    {"resolve_neg", ViewKind::order},
-    {"squeeze", ViewKind::order},
-    {"to", ViewKind::order},
-    {"type_as", ViewKind::order},
-    {"unflatten", ViewKind::order},
-    {"unsqueeze", ViewKind::order},
-    {"view", ViewKind::order},
-    {"view_as", ViewKind::order},
-    {"adjoint", ViewKind::strided},
-    {"mT", ViewKind::strided},
-    {"matrix_H", ViewKind::strided},
-    {"mH", ViewKind::strided},
-    {"numpy_T", ViewKind::strided},
-    {"swapaxes", ViewKind::transpose},
-    {"swapdims", ViewKind::transpose},
-    {"t", ViewKind::transpose},
-    {"transpose", ViewKind::transpose},
-    {"permute", ViewKind::permute},
-    {"diagonal", ViewKind::scatter},
-    {"select", ViewKind::scatter},
-    {"slice", ViewKind::scatter},
-    {"chunk", ViewKind::parts},
-    {"hsplit", ViewKind::strided},
-    {"split", ViewKind::parts},
-    {"split_with_sizes", ViewKind::parts},
-    {"tensor_split", ViewKind::parts},
-    {"unsafe_chunk", ViewKind::parts},
-    {"unsafe_split", ViewKind::parts},
-    {"unsafe_split_with_sizes", ViewKind::parts},
-    {"unbind", ViewKind::unbind},
-    {"as_strided", ViewKind::strided},
-    {"broadcast_tensors", ViewKind::strided},
-    {"broadcast_to", ViewKind::strided},
-    {"dsplit", ViewKind::strided},
-    {"expand", ViewKind::strided},
-    {"expand_as", ViewKind::strided},
-    {"linalg_diagonal", ViewKind::strided},
-    {"movedim", ViewKind::strided},
-    {"moveaxis", ViewKind::strided},
-    {"narrow", ViewKind::strided},
-    {"unfold", ViewKind::strided},
-    {"vsplit", ViewKind::strided},
-};
-
-const ViewOp* view_op(std::string_view target) {
-  const auto [space, name, overload] = parts_of(target);
-  const auto found = std::ranges::find(view_ops_by_name, name, &ViewOp::name);
-  return space == "aten" && found != std::end(view_ops_by_name) ? found : nullptr;
+bool writes_somewhere(const ProgramNode& node) {
+  return writes_argument(node.target) || updates_statistics(node);
 }
-
-/// Other overloads that give views at times, of the tensors of a list most of them.
-constexpr std::string_view list_views[] = {"broadcast_tensors", "einsum", "meshgrid", "sum_to_size"};
-
-/// In-place overloads that leave the elements and change what the tensor is: "aten.unsqueeze_.default".
-constexpr std::string_view reshaping[] = {"squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"};
-
-/// Whether the overload writes to its first argument.
-bool writes(std::string_view target) {
-  const auto [space, name, overload] = parts_of(target);
-  return space == "aten" && name.ends_with('_') && (!name.ends_with("__") || name.starts_with("__i"));
-}
-/// "aten.add.Tensor" for "aten.add_.Tensor"; empty if no table has the functional form.
-std::string functional_of(std::string_view target) {
-  if (!writes(target)) return {};
-  const auto [space, name, overload] = parts_of(target);
-  std::string form(name.substr(0, name.size() - 1));
-  if (name.ends_with("__")) form = "__" + std::string(name.substr(3));  // "__iand__"
-  if (name == "normal_") form = "normal_functional";
-  const auto named = [&](std::string_view overload) { return "aten." + form + "." + std::string(overload); };
-  // Some functional forms have other overloads, with the same arguments.
-  for (const auto candidate :
-       {overload, std::string_view("default"), std::string_view("int"), std::string_view("p")})
-    if (find_op(named(candidate))) return named(candidate);
-  return {};
-}
-
-/// Checks of values. They give no tensor, and a program whose checks hold computes the same without them.
-bool is_check(std::string_view target) {
-  return target.starts_with("aten._assert_") || target.starts_with("aten.sym_constrain_range");
-}
-
-const Argument* find_argument(const ProgramNode& node, std::string_view name) {
-  const auto found = std::ranges::find(node.kwargs, name, &std::pair<std::string, Argument>::first);
-  return found == node.kwargs.end() || found->second.is_none() ? nullptr : &found->second;
-}
-int64_t integer_argument(const ProgramNode& node, std::string_view name, int64_t otherwise) {
-  const auto* found = find_argument(node, name);
-  const auto* number = found ? std::get_if<int64_t>(&found->value) : nullptr;
-  return number ? *number : otherwise;
-}
-bool flag_argument(const ProgramNode& node, std::string_view name) {
-  const auto* found = find_argument(node, name);
-  const auto* flag = found ? std::get_if<bool>(&found->value) : nullptr;
-  return flag && *flag;
-}
-/// The number of the first argument if it is a tensor. Archives name all arguments, in the schema's order.
-const ValueRef* first_tensor(const ProgramNode& node) {
-  return node.kwargs.empty() ? nullptr : node.kwargs[0].second.tensor();
-}
-
-bool by_rows(const Dims& dims, const Dims& strides) {
-  uint64_t expected = 1;
-  for (size_t k = dims.size(); k-- > 0; expected *= static_cast<uint64_t>(dims[k]))
-    if (dims[k] != 1 && static_cast<uint64_t>(strides[k]) != expected) return false;
-  return true;
-}
-bool same_strides(const Dims& dims, const Dims& a, const Dims& b) {
-  for (size_t k = 0; k < dims.size(); ++k)
-    if (dims[k] > 1 && a[k] != b[k]) return false;
-  return true;
-}
-/// Whether two elements may lie at one place: strides that are not nested count as such.
-bool may_overlap(const Dims& dims, const Dims& strides) {
-  std::vector<size_t> order(dims.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [&](size_t k) { return strides[k]; });
-  uint64_t reach = 0;
-  for (const auto k : order) {
-    if (dims[k] < 2) continue;
-    if (static_cast<uint64_t>(strides[k]) <= reach) return true;
-    reach += static_cast<uint64_t>(dims[k] - 1) * static_cast<uint64_t>(strides[k]);
-  }
-  return false;
-}
-
-/// Norms in training update their running statistics, which no schema says.
-bool updates_statistics(const ProgramNode& node) {
-  const auto* mean = find_argument(node, "running_mean");
-  const auto* variance = find_argument(node, "running_var");
-  return node.target == "aten.batch_norm.default" && flag_argument(node, "training") && mean &&
-         mean->tensor() && variance && variance->tensor() && node.results.size() == 1 && node.results[0];
-}
-
-bool writes_somewhere(const ProgramNode& node) { return writes(node.target) || updates_statistics(node); }
 
 constexpr size_t no_tensor = static_cast<size_t>(-1);
 /// Views of views: more are no model's.
@@ -323,10 +156,10 @@ class Functionalizer {
   void take(const ProgramNode& node) {
     if (node.results.empty() && is_check(node.target)) return;
     if (updates_statistics(node)) return normalise(node);
-    if (writes(node.target) && first_tensor(node)) {
+    if (writes_argument(node.target) && first_tensor(node)) {
       const auto functional = functional_of(node.target);
       const size_t id = ids_[first_tensor(node)->number];
-      const bool reshapes = std::ranges::count(reshaping, parts_of(functional).name) > 0;
+      const bool reshapes = reshapes_argument(node.target) && !functional.empty();
       if (reshapes && node.results.size() == 1 && node.results[0])
         return reshape_in_place(node, functional, id);
       if (!functional.empty() && !reshapes && node.results.size() < 2) {
@@ -336,7 +169,6 @@ class Functionalizer {
         return;
       }
     }
-    const auto name = parts_of(node.target).name;
     if (parts_of(node.target).space == "prims")
       refuse(node, "it may give a view, and the program writes to tensors");
     ProgramNode made = node;
@@ -344,7 +176,7 @@ class Functionalizer {
     const size_t first = add(std::move(made));
     const bool view = gives_view(node);
     for (size_t k = 0; k < node.results.size(); ++k) define(node, k, first + k, view);
-    if (std::ranges::count(list_views, name)) share(node);
+    if (may_share(node)) share(node);
   }
 
   /// Results of a call with a list of tensors, and the tensors: a write to one of them may be one to others.
@@ -398,19 +230,20 @@ class Functionalizer {
 
   /// Whether the results share the memory of the first argument, as PyTorch decides it.
   bool gives_view(const ProgramNode& node) const {
-    const auto* op = view_op(node.target);
-    if (!op || !first_tensor(node) || node.results.empty() || !node.results[0]) return false;
+    if (!view_kind(node.target) || node.results.empty() || !node.results[0]) return false;
+    if (!first_tensor(node)) refuse(node, "the tensor that it views is not its first argument");
     const auto& of = tensors_[ids_[first_tensor(node)->number]];
     const auto& type = *node.results[0];
     const auto& layout = old_.layouts[ids_.size()];
+    const auto name = parts_of(node.target).name;
     const bool itself = of.type == type && of.layout.device == layout.device &&
                         same_strides(type.dims, of.layout.strides, layout.strides);
-    if (op->name == "contiguous") return itself;
-    if (op->name == "to" || op->name == "type_as") return itself && !flag_argument(node, "copy");
-    if (op->name.ends_with("dropout"))
+    if (name == "contiguous") return itself;
+    if (name == "to" || name == "type_as") return itself && !flag_argument(node, "copy");
+    if (name.ends_with("dropout"))
       return !flag_argument(node, "train") || !find_argument(node, "p") || is_zero(*find_argument(node, "p"));
     // A copy is stored row by row. A view that is so comes from a tensor that is so.
-    if (op->name == "reshape" || op->name == "reshape_as" || op->name == "flatten" || op->name == "ravel")
+    if (name == "reshape" || name == "reshape_as" || name == "flatten" || name == "ravel")
       return by_rows(of.type.dims, of.layout.strides) || !by_rows(type.dims, layout.strides);
     return true;
   }
@@ -496,7 +329,7 @@ class Functionalizer {
     };
     const auto before = [&] { return Argument{ValueRef{current(tensor.parent)}}; };
     const size_t dim = static_cast<size_t>(dim_of(view, type.rank()));
-    switch (view_op(view.target)->kind) {
+    switch (*view_kind(view.target)) {
       case ViewKind::order:
         if (tensor.type == type) return value;
         if (tensor.type.dtype != type.dtype)
@@ -525,7 +358,9 @@ class Functionalizer {
         return add(node, "aten." + name + "_scatter.default", std::move(kwargs), type);
       }
       case ViewKind::parts: {
-        int64_t start = 0;
+        // The place of narrow is an argument, that of the others follows from the results before.
+        int64_t start = integer_argument(view, "start", 0);
+        if (start < 0 && rank > 0) start += type.dims[dim];
         for (size_t k = 0; k <= tensor.result; ++k) {
           if (!view.results[k] || view.results[k]->rank() != type.rank() || rank == 0)
             refuse(view, "its results are damaged");
