@@ -30,6 +30,84 @@ class Attends(nn.Module):
         return scores @ v, scores.sum(-1)
 
 
+class Residual(nn.Module):
+    """A block of a convolutional network with everything in place."""
+
+    def __init__(self, activation):
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), activation(inplace=True))
+        self.second = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, groups=2), nn.BatchNorm2d(8))
+        self.gate = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(8, 8, 1), nn.Hardsigmoid(inplace=True))
+        self.last = nn.Sequential(nn.Dropout(0.3, inplace=True), nn.Linear(8, 5))
+
+    def forward(self, x):
+        y = self.first(x)
+        z = self.second(y)
+        z *= self.gate(z)
+        z += y
+        return self.last(torch.relu_(z).mean((2, 3)))
+
+
+class ShiftedWindows(nn.Module):
+    """Attention within windows that are shifted, with a mask that slices are written to."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(6, 18)
+
+    def forward(self, x):
+        size, shift = 4, 2
+        mask = x.new_zeros((8, 8))
+        regions = (slice(0, -size), slice(-size, -shift), slice(-shift, None))
+        for number, (rows, columns) in enumerate((a, b) for a in regions for b in regions):
+            mask[rows, columns] = number
+        windows = mask.view(2, 4, 2, 4).permute(0, 2, 1, 3).reshape(4, 16)
+        apart = windows.unsqueeze(1) - windows.unsqueeze(2)
+        apart = apart.masked_fill(apart != 0, -100.0).masked_fill(apart == 0, 0.0)
+        x = torch.roll(x, (-shift, -shift), (0, 1)).view(2, 4, 2, 4, 6).permute(0, 2, 1, 3, 4).reshape(4, 16, 6)
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=apart)
+
+
+class Decoder(nn.Module):
+    """One step with a cache: two inputs are written at a place, and one is counted on."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.RMSNorm(8)
+        self.project = nn.Linear(8, 24)
+        self.register_buffer("frequencies", 1 / 10 ** torch.arange(0, 1, 0.25), persistent=False)
+
+    def forward(self, x, keys, values, place):
+        with torch.no_grad():
+            angles = place.to(torch.float32) * self.frequencies.to(device=x.device, dtype=torch.float32)
+        with torch.autocast("cpu", enabled=False):
+            turn = torch.cat((angles.cos(), angles.sin()))
+        q, k, v = self.project(self.norm(x)).split(8, -1)
+        keys.index_copy_(1, place, k * turn)
+        values[:, 2].copy_(v[:, 0])
+        place.add_(1)
+        hot = nn.functional.one_hot(place, 6).to(x.dtype)
+        scores = torch.einsum("bqd,bkd->bqk", q * turn, keys) - 10 * hot
+        return nn.functional.log_softmax(scores, -1) @ values, keys.mT
+
+
+class Tagger(nn.Module):
+    """A bidirectional LSTM, a GRU and a loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(11, 6, padding_idx=0)
+        self.lstm = nn.LSTM(6, 5, 2, bidirectional=True, batch_first=True)
+        self.gru = nn.GRU(10, 4, batch_first=True)
+
+    def forward(self, tokens):
+        y, _ = self.lstm(self.embedding(tokens))
+        scores, last = self.gru(y)
+        loss = nn.functional.cross_entropy(scores.flatten(0, 1), tokens.flatten() % 4, label_smoothing=0.1)
+        return scores, last, loss, torch.nn.functional.kl_div(scores.log_softmax(-1), scores.softmax(-1), reduction="sum")
+
+
 class Export(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(3)
@@ -84,6 +162,32 @@ class Export(unittest.TestCase):
         self.assertEqual(raised.exception.code, "FE-I50")
         self.assertIn("linalg_inv", str(raised.exception))
         self.assertFalse((self.folder / "none.fepkg").exists())
+
+    def check_archive(self, model, *inputs):
+        """A program as plain torch.export writes it gives eager's results, and leaves eager's contents in the inputs."""
+        path = self.folder / "model.pt2"
+        torch.export.save(torch.export.export(model, tuple(one.clone() for one in inputs)), path)
+        eager, given = [one.clone() for one in inputs], [one.clone() for one in inputs]
+        with torch.no_grad():
+            expected = model(*eager)
+        results = ferrite.Session().load(path).run(*given)
+        self.compare(results, expected if isinstance(expected, tuple) else [expected])
+        self.compare([one.numpy() for one in given], eager)
+
+    def test_programs_of_plain_export(self):
+        tokens, state = torch.randint(0, 11, (2, 7)), torch.zeros(2, 6, 8)
+        models = {
+            "relu": (Residual(nn.ReLU).eval(), torch.randn(2, 3, 8, 8)),
+            "hardswish": (Residual(nn.Hardswish).eval(), torch.randn(2, 3, 8, 8)),
+            "silu": (Residual(nn.SiLU).eval(), torch.randn(2, 3, 8, 8)),
+            "windows": (ShiftedWindows(), torch.randn(8, 8, 6)),
+            "decoder": (Decoder(), torch.randn(2, 1, 8), state, state.clone(), torch.tensor([3])),
+            "tagger": (Tagger().eval(), tokens),
+            "transformer": (nn.Transformer(8, 2, 1, 1, 16, batch_first=True).eval(), torch.randn(2, 5, 8), torch.randn(2, 4, 8)),
+        }
+        for name, (model, *inputs) in models.items():
+            with self.subTest(model=name):
+                self.check_archive(model, *inputs)
 
     def test_graphs_of_explain_can_be_saved(self):
         model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.randn(2, 4)
