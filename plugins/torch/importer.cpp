@@ -6,8 +6,8 @@
 #include "build.h"
 #include "ferrite/counted.hpp"
 #include "format/archive.h"
-#include "format/functional.h"
 #include "format/node_stream.h"
+#include "functional.h"
 #include "helpers.h"
 #include "registry.h"
 

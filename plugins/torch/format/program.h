@@ -49,7 +49,7 @@ struct ProgramNode {
 struct Layout {
   Dims strides;
   int64_t offset = 0;
-  std::string device;  ///< "cpu", "cuda:1"
+  std::string device;  ///< its type, and its number if it has one
 };
 
 struct ProgramPort {

@@ -32,7 +32,7 @@ Value gate(Context& c, Value gates, int64_t k, int64_t count) {
   return slice_dim(c, gates, gates.rank() - 1, k * size, size);
 }
 
-/// What a step adds to the hidden state's product: the input's product with its bias.
+/// The part of a step that does not depend on the state before: the input's product with its bias.
 Value of_inputs(Context& c, CellKind kind, Value x, const CellWeights& w) {
   const Value sum = plus(c, times_weight(c, x, w.input), w.input_bias);
   // The new state's gate of a GRU scales the hidden state's part with its bias.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "format/memory.h"
+#include "aliasing.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the calls of an archive do to the memory of tensors: which of them give views, and which write. An
-// archive names overloads only, and their schemas are not in it.
+// Effects of an archive's calls on the memory of tensors: some give views, others write. An archive names
+// overloads only, and their schemas are not in it.
 #pragma once
 
 #include <optional>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "format/functional.h"
+#include "functional.h"
 
 #include <algorithm>
 #include <memory>
 #include <set>
 
+#include "aliasing.h"
 #include "ferrite/error.hpp"
-#include "format/memory.h"
 #include "helpers.h"
 #include "registry.h"
 
@@ -196,7 +196,10 @@ class Functionalizer {
   void normalise(const ProgramNode& node) {
     ProgramNode call = node;
     call.target = "aten._native_batch_norm_legit_functional.default";
-    std::erase_if(call.kwargs, [](const auto& one) { return one.first == "cudnn_enabled"; });
+    constexpr std::string_view kept[] = {"input",       "weight",   "bias",     "running_mean",
+                                         "running_var", "training", "momentum", "eps"};
+    std::erase_if(call.kwargs,
+                  [&](const auto& one) { return !std::ranges::count(kept, std::string_view(one.first)); });
     read_arguments(call);
     const auto id = [&](std::string_view name) { return ids_[find_argument(node, name)->tensor()->number]; };
     const size_t mean = id("running_mean"), variance = id("running_var");
