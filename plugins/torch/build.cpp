@@ -96,7 +96,7 @@ class Builder {
     }
     text += "; the first is node '" + first->name + "'";
     if (!first->place.empty()) text += " at " + first->place;
-    if (!program_.layouts.empty() || program_.draws)
+    if (program_.draws)  // an archive
       text +=
           "; where PyTorch composes an overload of others, an export with run_decompositions() has those "
           "instead";

@@ -108,6 +108,37 @@ class Tagger(nn.Module):
         return scores, last, loss, torch.nn.functional.kl_div(scores.log_softmax(-1), scores.softmax(-1), reduction="sum")
 
 
+class Composed(nn.Module):
+    """Operators that PyTorch composes of others, and that plain export leaves whole."""
+
+    def forward(self, x, p, labels, image):
+        f, t = nn.functional, x.roll(1, 0)
+        sign = torch.where(t > 0, 1.0, -1.0)
+        return (
+            *(f.selu(x), f.celu(x, 0.5), f.glu(x), f.logsigmoid(x), f.rrelu(x), f.relu6(3 * x), x.square(), x.frac()),
+            *(x.rad2deg().deg2rad(), x.sinc(), x.heaviside(p), x.float_power(2), torch.isclose(x, x + 1e-9), x.sgn()),
+            *(f.alpha_dropout(x), f.dropout2d(image[None], training=False), torch.special.expit(x), torch.special.round(x, decimals=1)),
+            *(torch.multiply(x, t), torch.divide(x, p), torch.subtract(x, 1), torch.clip(x, -1, 1), torch.greater_equal(x, t)),
+            *(f.kl_div(x.log_softmax(1), p, reduction="sum"), f.poisson_nll_loss(x, p, full=True), f.soft_margin_loss(x, sign)),
+            *(f.hinge_embedding_loss(x, sign, reduction="none"), f.margin_ranking_loss(x[0], t[0], sign[0], 0.1)),
+            *(f.cosine_embedding_loss(x, t, sign[:, 0]), f.triplet_margin_loss(x, t, p, swap=True), f.nll_loss(x, labels)),
+            *(f.cross_entropy(x, labels, torch.rand_like(p[0]) * 0 + 2, label_smoothing=0.2), f.cross_entropy(x, p.softmax(1))),
+            *(f.cosine_similarity(x, t), f.pairwise_distance(x, t), torch.cdist(x, t), f.pdist(x)),
+            *(torch.einsum("ij,kj->ik", x, t), torch.outer(x[0], x[1]), torch.inner(x, t), torch.tensordot(x, t, ([0], [0]))),
+            *(torch.linalg.multi_dot([x, t.T, x]), f.bilinear(x, t, image), torch.linalg.vecdot(x, t), torch.trace(x)),
+            *(torch.linalg.cross(x[:, :3], t[:, :3]), torch.linalg.norm(x), torch.linalg.matrix_norm(image)),
+            *(f.affine_grid(image[:, :2, :3], [3, 1, 2, 4], False), f.grid_sample(image[None], p[:, :2].view(1, 3, 1, 2), align_corners=False)),
+            *(torch.diff(x, n=2), torch.diff(x, prepend=t), torch.rot90(x, 3), x.flipud(), x.fliplr(), image.mT, x.T, x.H),
+            *(torch.hstack([x, t]), torch.vstack([x[0], t[0]]), torch.dstack([x, t]), torch.column_stack([x[0], t[0]])),
+            *(torch.meshgrid(x[0], x[1, :2], indexing="xy")), *torch.broadcast_tensors(x, x[:1]), torch.concat([x, t]),
+            *(*x.hsplit(2), *image.dsplit([1]), x.ravel(), torch.atleast_3d(x), x.reshape_as(x.mT), x.moveaxis(0, 1), x.swapdims(0, 1)),
+            *(torch.take_along_dim(x, x.argsort(1), 1), f.one_hot(labels, 5), x.sum_to_size(1, 4), x.nanmean(0), x.broadcast_to(2, 3, 4)),
+            *(x.repeat_interleave(labels + 1, 0, output_size=6), f.unfold(image[None], 2, padding=1, stride=2), torch.max(x, t)),
+            f.max_unpool2d(*f.max_pool2d(image, 2, return_indices=True), 2),
+            f.embedding_bag(labels.view(1, 3), x, mode="max"),
+        )
+
+
 class Export(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(3)
@@ -188,6 +219,9 @@ class Export(unittest.TestCase):
         for name, (model, *inputs) in models.items():
             with self.subTest(model=name):
                 self.check_archive(model, *inputs)
+
+    def test_operators_that_plain_export_leaves_whole(self):
+        self.check_archive(Composed().eval(), torch.randn(3, 4), torch.rand(3, 4) + 0.1, torch.tensor([0, 2, 1]), torch.randn(3, 4, 4))
 
     def test_graphs_of_explain_can_be_saved(self):
         model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.randn(2, 4)
