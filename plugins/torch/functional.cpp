@@ -284,6 +284,8 @@ class Functionalizer {
   void write(const ProgramNode& node, const std::string& functional, size_t id) {
     const TensorType type = tensors_[id].type;
     check_writable(node, id);
+    for (const auto& result : node.results)
+      if (result && *result != type) refuse(node, "it gives its argument another size or dtype");
     ProgramNode call = node;
     call.target = functional;
     // "self" of dropout_ is "input" of dropout.

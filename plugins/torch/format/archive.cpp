@@ -475,7 +475,9 @@ class Reader {
                         ": the higher-order operator is not supported; export a model that does not call it");
     constexpr std::string_view prefix = "torch.ops.";
     if (!node.target.starts_with(prefix))
-      unsupported("a call of '" + node.target + "', which is no overload of an operator");
+      unsupported(
+          "a call of '" + node.target +
+          "', which is no overload of an operator; run_decompositions() may leave a program without it");
     node.target.erase(0, prefix.size());
     // All arguments have their parameters' names.
     for (const auto& input : member(json, "inputs")) {

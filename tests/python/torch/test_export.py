@@ -220,6 +220,32 @@ class Export(unittest.TestCase):
             with self.subTest(model=name):
                 self.check_archive(model, *inputs)
 
+    def test_writes_that_no_graph_expresses_are_refused(self):
+        class Writes(nn.Module):
+            def __init__(self, write):
+                super().__init__()
+                self.write = write
+
+            def forward(self, x):
+                return self.write(x * 1)
+
+        cases = {
+            "another size": ("FE-I53", lambda x: x.resize_(2, 6)),
+            "overlap in memory": ("FE-I53", lambda x: x[:1].expand(3, 4).mul_(2)),
+            "share memory": ("FE-I53", lambda x: torch.einsum("ij->ji", x).add_(1)),
+            "aten.add.out": ("FE-I50", lambda x: torch.add(x, 1, out=torch.empty(3, 4))),
+            "aten.set_.source_Tensor": ("FE-I50", lambda x: x.set_(x * 2)),
+        }
+        path = self.folder / "model.pt2"
+        for words, (code, write) in cases.items():
+            with self.subTest(words=words):
+                torch.export.save(torch.export.export(Writes(write), (torch.zeros(3, 4),)), path)
+                with self.assertRaises(ferrite.Error) as raised:
+                    ferrite.Session().load(path).run(torch.zeros(3, 4))
+                self.assertEqual(raised.exception.code, code)
+                self.assertIn(words, str(raised.exception))
+                self.assertIn("test_export.py:", str(raised.exception))
+
     def test_operators_that_plain_export_leaves_whole(self):
         self.check_archive(Composed().eval(), torch.randn(3, 4), torch.rand(3, 4) + 0.1, torch.tensor([0, 2, 1]), torch.randn(3, 4, 4))
 
