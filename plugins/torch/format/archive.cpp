@@ -332,7 +332,8 @@ class Reader {
     if (++depth_ > most_nested) damaged_archive("its graphs are nested too deep");
     Scope inner = scope_of(graph);
     const auto& inputs = member(graph, "inputs");
-    if (inputs.size() != given.size()) damaged_archive("a graph is called with another number of arguments");
+    if (!inputs.is_array() || inputs.size() != given.size())
+      damaged_archive("a graph is called with another number of arguments");
     for (size_t k = 0; k < given.size(); ++k) {
       const auto [form, name] = only_member(inputs[k]);
       if (form != "as_tensor") unsupported("a called graph has an input of the kind '" + form + "'");
