@@ -96,6 +96,10 @@ class Builder {
     }
     text += "; the first is node '" + first->name + "'";
     if (!first->place.empty()) text += " at " + first->place;
+    if (program_.draws)  // an archive
+      text +=
+          "; where PyTorch composes an overload of others, an export with run_decompositions() has those "
+          "instead";
     throw Failure(FE_EUNSUPPORTED, "FE-I50", text);
   }
 
@@ -115,6 +119,8 @@ class Builder {
       }
       context.check_all_read();
       given = context.given();
+      if (node.converts && !given.empty() && given[0] && node.results[0])
+        given[0] = cast_to(context, given[0], node.results[0]->dtype);
     } else if (is_of_ferrite(node)) {
       given = of_ferrite(node);
       if (given.size() != node.results.size())

@@ -74,6 +74,10 @@ Value reduce_over(Context& c, std::string_view op, Value x, Dims axes, bool keep
   if (x.rank() == 0) return x;  // PyTorch reduces a scalar over dim 0, which Ferrite's scalars do not have
   return c.make(op, {x}, attr("axes", std::move(axes)), attr("keepdims", keepdims));
 }
+Value sum_over(Context& c, std::string_view op, Value x, const Dims& axes, bool keep) {
+  const DType dtype = x.dtype();
+  return cast_to(c, reduce_over(c, op, cast_to(c, x, accumulated(dtype)), axes, keep), dtype);
+}
 Value full(Context& c, const TensorType& type, double value) {
   // A view of one number: nothing is stored.
   return expand_to(c, c.graph.scalar(type.dtype, value), type.dims);

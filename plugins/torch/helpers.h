@@ -25,6 +25,8 @@ Value swap_dims(Context& c, Value x, size_t a, size_t b);
 Value slice_dim(Context& c, Value x, size_t dim, int64_t start, int64_t size, int64_t step = 1);
 Value concat(Context& c, const std::vector<Value>& parts, size_t dim);
 Value reduce_over(Context& c, std::string_view op, Value x, Dims axes, bool keepdims = true);
+/// As reduce_over; sums of low precision are accumulated in f32.
+Value sum_over(Context& c, std::string_view op, Value x, const Dims& axes, bool keep);
 Value full(Context& c, const TensorType& type, double value);
 Value integer_scalar(Context& c, DType dtype, int64_t value);  ///< exact for 64 bits
 Value number_like(Context& c, Value x, double value);          ///< rank 0, x's dtype

@@ -7,6 +7,7 @@
 #include "ferrite/counted.hpp"
 #include "format/archive.h"
 #include "format/node_stream.h"
+#include "functional.h"
 #include "helpers.h"
 #include "registry.h"
 
@@ -53,8 +54,10 @@ std::string TorchModel::unsupported(Graph& graph, std::span<const TensorType> in
 }
 
 std::unique_ptr<Model> TorchImporter::open(std::string_view path, Bytes bytes) {
-  return std::make_unique<TorchModel>(path.ends_with(".pt2") ? read_archive(path, bytes)
-                                                             : read_node_stream(bytes));
+  if (!path.ends_with(".pt2")) return std::make_unique<TorchModel>(read_node_stream(bytes));
+  Program program = read_archive(path, bytes);
+  check(program);
+  return std::make_unique<TorchModel>(without_writes(std::move(program)));
 }
 
 std::string TorchImporter::coverage() { return coverage_text(); }

@@ -33,6 +33,7 @@ struct Refusal {
 };
 
 // One table per file.
+std::span<const OpEntry> activation_ops();
 std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> contract_ops();
 std::span<const OpEntry> create_ops();
@@ -40,11 +41,14 @@ std::span<const OpEntry> distance_ops();
 std::span<const OpEntry> embedding_ops();
 std::span<const OpEntry> foreach_ops();
 std::span<const OpEntry> index_ops();
+std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> norm_ops();
 std::span<const OpEntry> part_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> pool_ops();
+std::span<const OpEntry> product_ops();
 std::span<const OpEntry> random_ops();
+std::span<const OpEntry> recurrent_ops();
 std::span<const OpEntry> reduce_ops();
 std::span<const OpEntry> resize_ops();
 std::span<const OpEntry> special_ops();

@@ -33,6 +33,12 @@ std::string where(const ProgramNode& node) {
   return text;
 }
 
+TargetParts parts_of(std::string_view target) {
+  const auto first = target.find('.'), last = target.rfind('.');
+  if (first == std::string_view::npos || first == last) return {"", target, ""};
+  return {target.substr(0, first), target.substr(first + 1, last - first - 1), target.substr(last + 1)};
+}
+
 DType dtype_of(std::string_view name) {
   if (name.starts_with("torch.")) name.remove_prefix(6);
   struct Entry {

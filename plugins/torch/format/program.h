@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -41,6 +42,14 @@ struct ProgramNode {
   std::vector<Argument> args;
   std::vector<std::pair<std::string, Argument>> kwargs;
   std::vector<ResultType> results;  ///< as PyTorch has inferred them
+  bool converts = false;            ///< result 0 is converted to its dtype, as in-place overloads do
+};
+
+/// How a tensor lies in memory. An archive says it, a node stream does not.
+struct Layout {
+  Dims strides;
+  int64_t offset = 0;
+  std::string device;  ///< its type, and its number if it has one
 };
 
 struct ProgramPort {
@@ -68,6 +77,7 @@ struct Program {
   std::vector<ProgramConstant> constants;
   std::vector<ProgramNode> nodes;
   std::vector<ProgramPort> outputs;
+  std::vector<Layout> layouts;  ///< by value, of archives; empty otherwise
 };
 
 /// "node 'add_1' (aten.add.Tensor) at model.py:12"
@@ -78,6 +88,12 @@ inline constexpr size_t most_values = 1u << 24;
 
 /// "float32" or "torch.float32" as a dtype; none for a name that is not known.
 DType dtype_of(std::string_view name);
+
+/// An overload's parts: "aten", "add_" and "Tensor" of "aten.add_.Tensor".
+struct TargetParts {
+  std::string_view space, name, overload;
+};
+TargetParts parts_of(std::string_view target);
 
 /// Checks that each value is defined before it is used, and that ports are named apart. FE-I51.
 void check(const Program& program);

@@ -43,7 +43,7 @@ Value slope_of(Context& c, Value off, Value norm, double p) {
 void row_distances(Context& c) {
   const auto& result = c.result();
   c.argument("compute_mode");  // how the same numbers are computed
-  const double p = c.number("p");
+  const double p = c.number("p", 2);
   const Value off = differences(c, accumulated(result.dtype));
   if (product(off.dims()) == 0) return c.give(full(c, result, 0));
   const Value norm = norm_over(c, off, p, {static_cast<int64_t>(off.rank()) - 1}, false);
@@ -107,7 +107,33 @@ void pair_distances_backward(Context& c) {
   c.give(cast_to(c, added(sum, second, unary(c, "neg", each)), result.dtype));
 }
 
+/// The norm of the differences along the last dim.
+void distance_of_rows(Context& c) {
+  const DType dtype = c.result().dtype, wide = accumulated(dtype);
+  const Value off = binary(c, "sub", c.operand("x1", wide), c.operand("x2", wide));
+  const Value apart = binary(c, "add", off, c.number("eps", 1e-6));
+  const Dims axes{static_cast<int64_t>(apart.rank()) - 1};
+  c.give(cast_to(c, norm_over(c, apart, c.number("p", 2), axes, c.flag("keepdim", false)), dtype));
+}
+void cosine_similarity(Context& c) {
+  const DType dtype = c.result().dtype, wide = accumulated(dtype);
+  const Value a = c.operand("x1", wide), b = c.operand("x2", wide);
+  const auto dims = broadcast_dims(c, a.dims(), b.dims());
+  const Value x = expand_to(c, a, dims), y = expand_to(c, b, dims);
+  const Dims axes{c.dim(c.integer("dim", 1), dims.size())};
+  const double eps = c.number("eps", 1e-8);
+  const auto unit = [&](Value v) {
+    return binary(c, "div", v, binary(c, "maximum", norm_over(c, v, 2, axes), eps));
+  };
+  const Value sum = reduce_over(c, "reduce_sum", binary(c, "mul", unit(x), unit(y)), axes, false);
+  c.give(cast_to(c, sum, dtype));
+}
+
 constexpr OpEntry distance_entries[] = {
+    {"aten.cosine_similarity.default", "x1 x2 dim eps", cosine_similarity},
+    {"aten.pairwise_distance.default", "x1 x2 p eps keepdim", distance_of_rows},
+    {"aten.cdist.default", "x1 x2 p compute_mode", row_distances},
+    {"aten.pdist.default", "self p", pair_distances},
     {"aten.dist.default", "self other p", distance},
     {"aten._cdist_forward.default", "x1 x2 p compute_mode", row_distances},
     {"aten._cdist_backward.default", "grad_output x1 x2 p cdist", row_distances_backward},

@@ -161,6 +161,7 @@ void grid_sampler(Context& c) {
   const bool align = c.flag("align_corners", false);
   if (mode < 0 || mode > 2 || padding < 0 || padding > 2) c.bad("mode ", mode, " and padding ", padding);
   if (mode == 2) c.unsupported("bicubic samples of a grid");
+  if (image.rank() == 5 && grid.rank() == 5) c.unsupported("samples of a volume");
   if (image.rank() != 4 || grid.rank() != 4)
     c.bad("an image of rank ", image.rank(), " and a grid of ", grid.rank());
   const auto& result = c.result();
@@ -218,6 +219,9 @@ constexpr OpEntry embedding_entries[] = {
      "grad_output indices num_weights padding_idx scale_grad_by_freq", embedding_backward},
     {"aten._embedding_bag.default", bags, embedding_bag},
     {"aten._embedding_bag_forward_only.default", bags, embedding_bag},
+    {"aten.embedding_bag.default", bags, embedding_bag},
+    {"aten.embedding_bag.padding_idx", bags, embedding_bag},
+    {"aten.grid_sampler.default", "input grid interpolation_mode padding_mode align_corners", grid_sampler},
     {"aten._embedding_bag_backward.default",
      "grad indices offsets offset2bag bag_size maximum_indices num_weights scale_grad_by_freq mode sparse "
      "per_sample_weights padding_idx",

@@ -51,7 +51,7 @@ void function(Context& c) {
   each(c, [&](size_t k, DType dtype) { return unary(c, c.entry.standard, self.at(k, dtype)); });
 }
 /// Rounding leaves integers as they are.
-void rounding(Context& c) {
+void rounding_of_each(Context& c) {
   const Items self(c, "self");
   each(c, [&](size_t k, DType dtype) {
     const Value x = self.at(k, dtype);
@@ -75,21 +75,21 @@ void fraction(Context& c) {
     return binary(c, "sub", x, unary(c, "trunc", x));
   });
 }
-void same(Context& c) {
+void same_list(Context& c) {
   const Items self(c, "self");
   each(c, [&](size_t k, DType dtype) { return self.at(k, dtype); });
 }
 void zero(Context& c) {
   each(c, [&](size_t k, DType) { return full(c, c.result(k), 0); });
 }
-void copy(Context& c) {
+void copy_each(Context& c) {
   const Items source(c, "src");
   each(c, [&](size_t k, DType dtype) { return expand_to(c, source.at(k, dtype), c.result(k).dims); });
 }
 
 // Ops of two lists. `standard` is the op; the second argument is named other, scalar, scalars or exponent.
 
-void arithmetic(Context& c) {
+void arithmetic_of_lists(Context& c) {
   const std::string_view op = c.entry.standard;
   const Items self(c, "self");
   const char* name = "other";
@@ -110,7 +110,7 @@ void arithmetic(Context& c) {
 // Ops of three lists. PyTorch computes f16 and bf16 in f32 and rounds once.
 
 /// self + value * tensor1 * tensor2, or / tensor2.
-void add_product(Context& c) {
+void add_products(Context& c) {
   const Items self(c, "self"), first(c, "tensor1"), second(c, "tensor2");
   const bool by_list = c.has("scalars");
   // One tensor has the factors of all.
@@ -131,7 +131,7 @@ void add_product(Context& c) {
   });
 }
 /// PyTorch goes from the nearer end, so that a weight of 1 gives the end itself.
-void lerp(Context& c) {
+void lerp_of_lists(Context& c) {
   const Items self(c, "self"), ends(c, "tensors1"), weights(c, c.has("weights") ? "weights" : "weight");
   each(c, [&](size_t k, DType dtype) {
     const DType wide = accumulated(dtype);
@@ -170,7 +170,7 @@ void norm(Context& c) {
   });
 }
 
-constexpr const char* one = "self";
+constexpr const char* one_list = "self";
 constexpr const char* with_list = "self other";
 constexpr const char* with_scaled = "self other alpha";
 constexpr const char* with_scalar = "self scalar";
@@ -179,80 +179,80 @@ constexpr const char* product_scalar = "self tensor1 tensor2 value";
 constexpr const char* product_scalars = "self tensor1 tensor2 scalars";
 
 constexpr OpEntry foreach_entries[] = {
-    {"aten._foreach_abs.default", one, of_signed, "abs"},
-    {"aten._foreach_acos.default", one, function, "acos"},
-    {"aten._foreach_asin.default", one, function, "asin"},
-    {"aten._foreach_atan.default", one, function, "atan"},
-    {"aten._foreach_ceil.default", one, rounding, "ceil"},
-    {"aten._foreach_cos.default", one, function, "cos"},
-    {"aten._foreach_cosh.default", one, function, "cosh"},
-    {"aten._foreach_erf.default", one, function, "erf"},
-    {"aten._foreach_exp.default", one, function, "exp"},
-    {"aten._foreach_expm1.default", one, function, "expm1"},
-    {"aten._foreach_floor.default", one, rounding, "floor"},
-    {"aten._foreach_frac.default", one, fraction},
-    {"aten._foreach_log.default", one, function, "log"},
-    {"aten._foreach_log1p.default", one, function, "log1p"},
-    {"aten._foreach_log2.default", one, function, "log2"},
-    {"aten._foreach_neg.default", one, function, "neg"},
-    {"aten._foreach_reciprocal.default", one, function, "reciprocal"},
-    {"aten._foreach_round.default", one, rounding, "round"},
-    {"aten._foreach_rsqrt.default", one, function, "rsqrt"},
-    {"aten._foreach_sigmoid.default", one, function, "sigmoid"},
-    {"aten._foreach_sign.default", one, of_signed, "sign"},
-    {"aten._foreach_sin.default", one, function, "sin"},
-    {"aten._foreach_sinh.default", one, function, "sinh"},
-    {"aten._foreach_sqrt.default", one, function, "sqrt"},
-    {"aten._foreach_tan.default", one, function, "tan"},
-    {"aten._foreach_tanh.default", one, function, "tanh"},
-    {"aten._foreach_trunc.default", one, rounding, "trunc"},
-    {"aten._foreach_clone.default", "self ~memory_format", same},
+    {"aten._foreach_abs.default", one_list, of_signed, "abs"},
+    {"aten._foreach_acos.default", one_list, function, "acos"},
+    {"aten._foreach_asin.default", one_list, function, "asin"},
+    {"aten._foreach_atan.default", one_list, function, "atan"},
+    {"aten._foreach_ceil.default", one_list, rounding_of_each, "ceil"},
+    {"aten._foreach_cos.default", one_list, function, "cos"},
+    {"aten._foreach_cosh.default", one_list, function, "cosh"},
+    {"aten._foreach_erf.default", one_list, function, "erf"},
+    {"aten._foreach_exp.default", one_list, function, "exp"},
+    {"aten._foreach_expm1.default", one_list, function, "expm1"},
+    {"aten._foreach_floor.default", one_list, rounding_of_each, "floor"},
+    {"aten._foreach_frac.default", one_list, fraction},
+    {"aten._foreach_log.default", one_list, function, "log"},
+    {"aten._foreach_log1p.default", one_list, function, "log1p"},
+    {"aten._foreach_log2.default", one_list, function, "log2"},
+    {"aten._foreach_neg.default", one_list, function, "neg"},
+    {"aten._foreach_reciprocal.default", one_list, function, "reciprocal"},
+    {"aten._foreach_round.default", one_list, rounding_of_each, "round"},
+    {"aten._foreach_rsqrt.default", one_list, function, "rsqrt"},
+    {"aten._foreach_sigmoid.default", one_list, function, "sigmoid"},
+    {"aten._foreach_sign.default", one_list, of_signed, "sign"},
+    {"aten._foreach_sin.default", one_list, function, "sin"},
+    {"aten._foreach_sinh.default", one_list, function, "sinh"},
+    {"aten._foreach_sqrt.default", one_list, function, "sqrt"},
+    {"aten._foreach_tan.default", one_list, function, "tan"},
+    {"aten._foreach_tanh.default", one_list, function, "tanh"},
+    {"aten._foreach_trunc.default", one_list, rounding_of_each, "trunc"},
+    {"aten._foreach_clone.default", "self ~memory_format", same_list},
     {"aten._foreach_zero.default", "~self", zero},
-    {"aten._foreach_copy.default", "~self src ~non_blocking", copy},
+    {"aten._foreach_copy.default", "~self src ~non_blocking", copy_each},
 
-    {"aten._foreach_add.List", with_scaled, arithmetic, "add"},
-    {"aten._foreach_add.Scalar", with_scalar, arithmetic, "add"},
-    {"aten._foreach_add.ScalarList", with_scalars, arithmetic, "add"},
-    {"aten._foreach_add.Tensor", with_scaled, arithmetic, "add"},
-    {"aten._foreach_sub.List", with_scaled, arithmetic, "sub"},
-    {"aten._foreach_sub.Scalar", with_scalar, arithmetic, "sub"},
-    {"aten._foreach_sub.ScalarList", with_scalars, arithmetic, "sub"},
-    {"aten._foreach_mul.List", with_list, arithmetic, "mul"},
-    {"aten._foreach_mul.Scalar", with_scalar, arithmetic, "mul"},
-    {"aten._foreach_mul.ScalarList", with_scalars, arithmetic, "mul"},
-    {"aten._foreach_mul.Tensor", with_list, arithmetic, "mul"},
-    {"aten._foreach_div.List", with_list, arithmetic, "div"},
-    {"aten._foreach_div.Scalar", with_scalar, arithmetic, "div"},
-    {"aten._foreach_div.ScalarList", with_scalars, arithmetic, "div"},
-    {"aten._foreach_div.Tensor", with_list, arithmetic, "div"},
-    {"aten._foreach_maximum.List", with_list, arithmetic, "maximum"},
-    {"aten._foreach_maximum.Scalar", with_scalar, arithmetic, "maximum"},
-    {"aten._foreach_maximum.ScalarList", with_scalars, arithmetic, "maximum"},
-    {"aten._foreach_minimum.List", with_list, arithmetic, "minimum"},
-    {"aten._foreach_minimum.Scalar", with_scalar, arithmetic, "minimum"},
-    {"aten._foreach_minimum.ScalarList", with_scalars, arithmetic, "minimum"},
-    {"aten._foreach_clamp_min.List", with_list, arithmetic, "maximum"},
-    {"aten._foreach_clamp_min.Scalar", with_scalar, arithmetic, "maximum"},
-    {"aten._foreach_clamp_min.ScalarList", with_scalars, arithmetic, "maximum"},
-    {"aten._foreach_clamp_max.List", with_list, arithmetic, "minimum"},
-    {"aten._foreach_clamp_max.Scalar", with_scalar, arithmetic, "minimum"},
-    {"aten._foreach_clamp_max.ScalarList", with_scalars, arithmetic, "minimum"},
-    {"aten._foreach_pow.List", "self exponent", arithmetic, "pow"},
-    {"aten._foreach_pow.Scalar", "self exponent", arithmetic, "pow"},
-    {"aten._foreach_pow.ScalarList", "self exponent", arithmetic, "pow"},
-    {"aten._foreach_pow.ScalarAndTensor", "self exponent", arithmetic, "pow"},
+    {"aten._foreach_add.List", with_scaled, arithmetic_of_lists, "add"},
+    {"aten._foreach_add.Scalar", with_scalar, arithmetic_of_lists, "add"},
+    {"aten._foreach_add.ScalarList", with_scalars, arithmetic_of_lists, "add"},
+    {"aten._foreach_add.Tensor", with_scaled, arithmetic_of_lists, "add"},
+    {"aten._foreach_sub.List", with_scaled, arithmetic_of_lists, "sub"},
+    {"aten._foreach_sub.Scalar", with_scalar, arithmetic_of_lists, "sub"},
+    {"aten._foreach_sub.ScalarList", with_scalars, arithmetic_of_lists, "sub"},
+    {"aten._foreach_mul.List", with_list, arithmetic_of_lists, "mul"},
+    {"aten._foreach_mul.Scalar", with_scalar, arithmetic_of_lists, "mul"},
+    {"aten._foreach_mul.ScalarList", with_scalars, arithmetic_of_lists, "mul"},
+    {"aten._foreach_mul.Tensor", with_list, arithmetic_of_lists, "mul"},
+    {"aten._foreach_div.List", with_list, arithmetic_of_lists, "div"},
+    {"aten._foreach_div.Scalar", with_scalar, arithmetic_of_lists, "div"},
+    {"aten._foreach_div.ScalarList", with_scalars, arithmetic_of_lists, "div"},
+    {"aten._foreach_div.Tensor", with_list, arithmetic_of_lists, "div"},
+    {"aten._foreach_maximum.List", with_list, arithmetic_of_lists, "maximum"},
+    {"aten._foreach_maximum.Scalar", with_scalar, arithmetic_of_lists, "maximum"},
+    {"aten._foreach_maximum.ScalarList", with_scalars, arithmetic_of_lists, "maximum"},
+    {"aten._foreach_minimum.List", with_list, arithmetic_of_lists, "minimum"},
+    {"aten._foreach_minimum.Scalar", with_scalar, arithmetic_of_lists, "minimum"},
+    {"aten._foreach_minimum.ScalarList", with_scalars, arithmetic_of_lists, "minimum"},
+    {"aten._foreach_clamp_min.List", with_list, arithmetic_of_lists, "maximum"},
+    {"aten._foreach_clamp_min.Scalar", with_scalar, arithmetic_of_lists, "maximum"},
+    {"aten._foreach_clamp_min.ScalarList", with_scalars, arithmetic_of_lists, "maximum"},
+    {"aten._foreach_clamp_max.List", with_list, arithmetic_of_lists, "minimum"},
+    {"aten._foreach_clamp_max.Scalar", with_scalar, arithmetic_of_lists, "minimum"},
+    {"aten._foreach_clamp_max.ScalarList", with_scalars, arithmetic_of_lists, "minimum"},
+    {"aten._foreach_pow.List", "self exponent", arithmetic_of_lists, "pow"},
+    {"aten._foreach_pow.Scalar", "self exponent", arithmetic_of_lists, "pow"},
+    {"aten._foreach_pow.ScalarList", "self exponent", arithmetic_of_lists, "pow"},
+    {"aten._foreach_pow.ScalarAndTensor", "self exponent", arithmetic_of_lists, "pow"},
 
-    {"aten._foreach_addcmul.Scalar", product_scalar, add_product, "mul"},
-    {"aten._foreach_addcmul.ScalarList", product_scalars, add_product, "mul"},
-    {"aten._foreach_addcmul.Tensor", product_scalars, add_product, "mul"},
-    {"aten._foreach_addcdiv.Scalar", product_scalar, add_product, "div"},
-    {"aten._foreach_addcdiv.ScalarList", product_scalars, add_product, "div"},
-    {"aten._foreach_addcdiv.Tensor", product_scalars, add_product, "div"},
-    {"aten._foreach_lerp.List", "self tensors1 weights", lerp},
-    {"aten._foreach_lerp.Scalar", "self tensors1 weight", lerp},
-    {"aten._foreach_lerp.ScalarList", "self tensors1 weight", lerp},
+    {"aten._foreach_addcmul.Scalar", product_scalar, add_products, "mul"},
+    {"aten._foreach_addcmul.ScalarList", product_scalars, add_products, "mul"},
+    {"aten._foreach_addcmul.Tensor", product_scalars, add_products, "mul"},
+    {"aten._foreach_addcdiv.Scalar", product_scalar, add_products, "div"},
+    {"aten._foreach_addcdiv.ScalarList", product_scalars, add_products, "div"},
+    {"aten._foreach_addcdiv.Tensor", product_scalars, add_products, "div"},
+    {"aten._foreach_lerp.List", "self tensors1 weights", lerp_of_lists},
+    {"aten._foreach_lerp.Scalar", "self tensors1 weight", lerp_of_lists},
+    {"aten._foreach_lerp.ScalarList", "self tensors1 weight", lerp_of_lists},
 
-    {"aten._foreach_max.default", one, maximum_of_all},
+    {"aten._foreach_max.default", one_list, maximum_of_all},
     {"aten._foreach_norm.Scalar", "self ord dtype", norm, "norm"},
     {"aten._foreach_powsum.Scalar", "self ord dtype", norm, "powsum"},
 };

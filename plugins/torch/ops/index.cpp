@@ -443,7 +443,54 @@ void first_nonzero(Context& c) {
   c.give(concat(c, columns, 1));
 }
 
+/// gather_elements of tensors that are broadcast in the other dims; without a dim of both as they are in
+/// order.
+void take_along(Context& c) {
+  const Value x = c.tensor("self"), indices = c.tensor("indices");
+  if (!c.has("dim")) return c.give(gather_elements(c, flat(c, x), flat(c, indices), 0));
+  const size_t dim = named_dim(c, x.rank());
+  if (x.rank() != indices.rank() || x.rank() == 0) c.bad("indices of rank ", indices.rank());
+  Dims from = x.dims(), places = indices.dims();
+  const int64_t size = from[dim], count = places[dim];
+  from[dim] = places[dim] = 1;
+  from = places = broadcast_dims(c, from, places);
+  from[dim] = size;
+  places[dim] = count;
+  c.give(gather_elements(c, expand_to(c, x, from), expand_to(c, indices, places), dim));
+}
+void one_hot(Context& c) {
+  const Value x = c.tensor("self");
+  c.integer("num_classes", -1);  // the last dim of the result
+  Dims row = x.dims();
+  row.push_back(1);
+  const Dims dims = c.result().dims;
+  Dims classes(dims.size(), 1);
+  classes.back() = dims.back();
+  const Value equal =
+      binary(c, "eq", reshape_to(c, x, row), counting(c, x.dtype(), classes, dims.size() - 1));
+  c.give(cast_to(c, equal, c.result().dtype));
+}
+/// Each element as often as `repeats` says. An element of the result comes from the one whose range of places
+/// it is in: as many ranges end before it.
+void repeat_by_tensor(Context& c) {
+  const Value source = c.tensor("self"), repeats = c.tensor("repeats");
+  c.integer("output_size", 0);  // that of the result's dim
+  const bool whole = !c.has("dim");
+  const Value x = whole ? flat(c, source) : source;
+  const size_t dim = whole ? 0 : named_dim(c, x.rank());
+  if (x.rank() == 0 || repeats.rank() != 1) c.bad("repeats of rank ", repeats.rank());
+  const int64_t count = x.dims()[dim], made = c.result().dims.at(dim);
+  const Value ends = c.make("cumsum", {expand_to(c, repeats, {count})}, attr("axis", 0));
+  const Value place = counting(c, repeats.dtype(), {made, 1}, 0);
+  const Value ended = cast_to(c, binary(c, "le", along(c, ends, 1, 2), place), i64);
+  const Value from = reduce_over(c, "reduce_sum", ended, {1}, false);
+  c.give(gather(c, x, clamped(c, from, 0, count - 1), dim));
+}
+
 constexpr OpEntry index_entries[] = {
+    {"aten.take_along_dim.default", "self indices dim", take_along},
+    {"aten.one_hot.default", "self num_classes", one_hot},
+    {"aten.repeat_interleave.self_Tensor", "self repeats dim output_size", repeat_by_tensor},
     {"aten.index.Tensor", "self indices", index},
     {"aten._unsafe_index.Tensor", "self indices", index},
     {"aten.index_put.default", "self indices values accumulate", index_put},

@@ -304,7 +304,21 @@ void instance_norm_layer(Context& c) {
   c.give(c.make("instance_norm", {x, scale, bias}, attr("epsilon", eps)));
 }
 
+/// v scaled so that each part along `dim` has the norm g.
+void weight_norm(Context& c) {
+  const Value v = c.tensor("v"), g = c.tensor("g");
+  const auto dim = c.dim(c.integer("dim", 0), v.rank());
+  Dims axes;
+  for (const auto d : dim_range(0, v.rank()))
+    if (d != dim) axes.push_back(d);
+  const DType wide = accumulated(v.dtype());
+  const Value x = cast_to(c, v, wide);
+  const Value scale = binary(c, "div", cast_to(c, g, wide), norm_over(c, x, 2, axes));
+  c.give(cast_to(c, binary(c, "mul", x, scale), c.result().dtype));
+}
+
 constexpr OpEntry norm_entries[] = {
+    {"aten._weight_norm.default", "v g dim", weight_norm},
     {"aten.native_layer_norm.default", "input normalized_shape weight bias eps", layer_norm},
     {"aten.layer_norm.default", "input normalized_shape weight bias eps ~*", layer_norm},
     {"aten.native_layer_norm_backward.default",

@@ -281,6 +281,20 @@ void tensor_split(Context& c) {
     if (c.wants(k))
       c.give(k, part_of(c, x, dim, range_of(bounds[k], std::max<int64_t>(bounds[k + 1] - bounds[k], 0), 1)));
 }
+/// hsplit and others: along the dim in their name, in parts as the results say.
+void split_as_results(Context& c) {
+  const Value x = c.tensor("self");
+  c.argument("sections");
+  c.argument("indices");
+  const std::string_view how = c.entry.standard;
+  const size_t dim = how == "row" ? 0 : how == "depth" ? 2 : x.rank() > 1;
+  Dims sizes;
+  for (size_t k = 0; k < c.result_count(); ++k) {
+    if (dim >= x.rank() || c.result(k).rank() != x.rank()) c.bad("its parts have another rank");
+    sizes.push_back(c.result(k).dims[dim]);
+  }
+  give_parts(c, x, dim, sizes);
+}
 void unbind(Context& c) {
   const Value x = c.tensor("self");
   const size_t dim = named_dim(c, x.rank());
@@ -306,6 +320,56 @@ void unfold(Context& c) {
   std::rotate(perm.begin() + static_cast<std::ptrdiff_t>(dim) + 1,
               perm.begin() + static_cast<std::ptrdiff_t>(dim) + 2, perm.end());
   c.give(transpose_by(c, windows, perm));
+}
+
+/// The windows of an image as columns, [..., channels * elements of a window, windows].
+void image_to_columns(Context& c) {
+  const Value x = c.tensor("self");
+  const auto kernel = c.integers("kernel_size"), dilation = c.integers("dilation"),
+             pads = c.integers("padding"), step = c.integers("stride");
+  for (const auto* pair : {&kernel, &dilation, &pads, &step})
+    if (pair->size() != 2) c.bad("an argument has not two elements");
+  const auto& result = c.result();
+  if (x.rank() < 3 || x.rank() > 4) c.bad("an image of rank ", x.rank());
+  if (product(result.dims) == 0) return c.give(full(c, result, 0));
+  const size_t first = x.rank() - 2;
+  Dims low(x.rank(), 0), counts(2);
+  for (size_t k = 0; k < 2; ++k) {
+    low[first + k] = pads[k];
+    if (step[k] < 1) c.bad("the stride is ", step[k]);
+    counts[k] = (x.dims()[first + k] + 2 * pads[k] - dilation[k] * (kernel[k] - 1) - 1) / step[k] + 1;
+  }
+  const Value image = padded(c, x, low, low);
+  Dims column = x.dims();
+  column.resize(first);
+  column.insert(column.end(), {1, counts[0] * counts[1]});
+  std::vector<Value> columns;
+  for (int64_t i = 0; i < kernel[0]; ++i)
+    for (int64_t j = 0; j < kernel[1]; ++j) {
+      const Value rows = slice_dim(c, image, first, i * dilation[0], counts[0], counts[0] > 1 ? step[0] : 1);
+      const Value one =
+          slice_dim(c, rows, first + 1, j * dilation[1], counts[1], counts[1] > 1 ? step[1] : 1);
+      columns.push_back(reshape_to(c, one, column));
+    }
+  c.give(reshape_to(c, concat(c, columns, first), result.dims));
+}
+
+/// n times the differences of neighbours.
+void neighbour_differences(Context& c) {
+  Value x = c.tensor("self");
+  const size_t dim = named_dim(c, x.rank(), -1);
+  std::vector<Value> parts;
+  if (c.has("prepend")) parts.push_back(cast_to(c, c.tensor("prepend"), c.result().dtype));
+  parts.push_back(cast_to(c, x, c.result().dtype));
+  if (c.has("append")) parts.push_back(cast_to(c, c.tensor("append"), c.result().dtype));
+  x = parts.size() > 1 ? concat(c, parts, dim) : parts[0];
+  for (int64_t n = c.integer("n", 1); n > 0; --n) {
+    const int64_t left = x.dims()[dim] - 1;
+    if (left < 1) return c.give(full(c, c.result(), 0));
+    const Value next = slice_dim(c, x, dim, 1, left), before = slice_dim(c, x, dim, 0, left);
+    x = binary(c, x.dtype() == boolean ? "logical_xor" : "sub", next, before);
+  }
+  c.give(x);
 }
 
 /// Adds windows [..., size, count] of a dim to the dim of `length` elements that they were taken from.
@@ -453,6 +517,14 @@ constexpr OpEntry part_entries[] = {
     {"aten.unfold.default", "self dimension size step", unfold},
     {"aten.unfold_copy.default", "self dimension size step", unfold},
 
+    {"aten.hsplit.int", "self sections", split_as_results, ""},
+    {"aten.hsplit.array", "self indices", split_as_results, ""},
+    {"aten.vsplit.int", "self sections", split_as_results, "row"},
+    {"aten.vsplit.array", "self indices", split_as_results, "row"},
+    {"aten.dsplit.int", "self sections", split_as_results, "depth"},
+    {"aten.dsplit.array", "self indices", split_as_results, "depth"},
+    {"aten.diff.default", "self n dim prepend append", neighbour_differences},
+    {"aten.im2col.default", "self kernel_size dilation padding stride", image_to_columns},
     {"aten.col2im.default", "self output_size kernel_size dilation padding stride", columns_to_image},
 
     {"aten.diagonal.default", "self offset dim1 dim2", diagonal},

@@ -15,6 +15,8 @@ void in_result_type(Context& c) { c.give(unary(c, c.entry.standard, c.operand("s
 /// PyTorch computes these functions of f16 and bf16 in f32 and rounds once; so does the operator.
 void as_given(Context& c) { c.give(unary(c, c.entry.standard, c.tensor("self"))); }
 
+/// PyTorch has checked dtypes and dims when it made the program, and they are fixed.
+void nothing(Context&) {}
 void identity(Context& c) { c.give(cast_to(c, c.tensor("self"), c.result().dtype)); }
 void identity_prim(Context& c) { c.give(cast_to(c, c.tensor("a"), c.result().dtype)); }
 void log10(Context& c) {
@@ -485,6 +487,8 @@ constexpr OpEntry pointwise_entries[] = {
     {"aten.atan2.default", two, arithmetic, "atan2"},
     {"aten.maximum.default", two, arithmetic, "maximum"},
     {"aten.minimum.default", two, arithmetic, "minimum"},
+    {"aten.max.other", two, arithmetic, "maximum"},
+    {"aten.min.other", two, arithmetic, "minimum"},
     {"aten.fmax.default", two, nan_ignoring, "maximum"},
     {"aten.fmin.default", two, nan_ignoring, "minimum"},
     {"aten.copysign.Tensor", two, copysign},
@@ -515,6 +519,12 @@ constexpr OpEntry pointwise_entries[] = {
     {"aten.bitwise_and.Tensor", two, bitwise, "and"},
     {"aten.bitwise_and.Scalar", two, bitwise, "and"},
     {"aten.bitwise_and.Scalar_Tensor", two, bitwise, "and"},
+    {"aten.__and__.Tensor", two, bitwise, "and"},
+    {"aten.__and__.Scalar", two, bitwise, "and"},
+    {"aten.__or__.Tensor", two, bitwise, "or"},
+    {"aten.__or__.Scalar", two, bitwise, "or"},
+    {"aten.__xor__.Tensor", two, bitwise, "xor"},
+    {"aten.__xor__.Scalar", two, bitwise, "xor"},
     {"aten.bitwise_or.Tensor", two, bitwise, "or"},
     {"aten.bitwise_or.Scalar", two, bitwise, "or"},
     {"aten.bitwise_or.Scalar_Tensor", two, bitwise, "or"},
@@ -557,6 +567,13 @@ constexpr OpEntry pointwise_entries[] = {
     {"aten.detach.default", one, identity},
     {"aten.clone.default", "self ~memory_format", identity},
     {"aten.contiguous.default", "self ~memory_format", identity},
+    {"aten._assert_tensor_metadata.default", "~a ~*", nothing},
+    {"aten.to.dtype", "self ~dtype ~non_blocking ~copy ~memory_format", identity},
+    {"aten.to.dtype_layout", "self ~dtype ~layout ~device ~pin_memory ~non_blocking ~copy ~memory_format",
+     identity},
+    {"aten.to.device", "self ~device ~dtype ~non_blocking ~copy ~memory_format", identity},
+    {"aten.to.other", "self ~other ~non_blocking ~copy ~memory_format", identity},
+    {"aten.type_as.default", "self ~other", identity},
     {"aten.lift_fresh_copy.default", one, identity},
     {"aten.lift_fresh.default", one, identity},
     {"aten._to_copy.default", "self ~dtype ~layout ~device ~pin_memory ~non_blocking ~memory_format",

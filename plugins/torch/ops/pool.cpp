@@ -324,7 +324,28 @@ constexpr const char* avg_windows =
 constexpr const char* avg_gradients =
     "grad_output self kernel_size stride padding ceil_mode count_include_pad divisor_override";
 
+/// Each element at its place in an image of the result's size, which is 0 elsewhere.
+void max_unpool(Context& c) {
+  const Value x = c.tensor("self"), indices = c.tensor("indices");
+  for (const auto* name : {"output_size", "stride", "padding"}) c.argument(name);  // the dims of the result
+  const Dims dims = c.result().dims;
+  const size_t image = c.entry.target == "aten.max_unpool3d.default" ? 3 : 2;
+  if (dims.size() < image || x.rank() != dims.size()) c.bad("an image of rank ", dims.size());
+  const auto rows = [&](const Dims& of) {
+    Dims row(of.begin(), of.end() - static_cast<ptrdiff_t>(image));
+    row.push_back(product(Dims(of.end() - static_cast<ptrdiff_t>(image), of.end())));
+    return row;
+  };
+  const Dims part = rows(x.dims());
+  const Value empty = full(c, {x.dtype(), rows(dims)}, 0);
+  const Value placed =
+      scatter(c, empty, part.size() - 1, reshape_to(c, indices, part), reshape_to(c, x, part), "none");
+  c.give(reshape_to(c, placed, dims));
+}
+
 constexpr OpEntry pool_entries[] = {
+    {"aten.max_unpool2d.default", "self indices output_size", max_unpool},
+    {"aten.max_unpool3d.default", "self indices output_size stride padding", max_unpool},
     {"aten.max_pool2d_with_indices.default", max_windows, max_pool},
     {"aten.max_pool1d_with_indices.default", max_windows, max_pool},
     {"aten.max_pool1d.default", max_windows, max_pool},

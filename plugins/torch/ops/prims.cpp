@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Prims that are overloads of ATen under another name. They take arguments of one dtype and one shape, for
-// which ATen gives the same results; the tables by topic have the others.
+// Overloads under another name. Prims take arguments of one dtype and one shape, for which ATen gives the
+// same results; the tables by topic have the others. Some overloads of ATen have a second name, which plain
+// torch.export leaves in a program.
 #include "registry.h"
 
 namespace ferrite::from_torch {
@@ -78,6 +79,68 @@ constexpr OpAlias prims[] = {
     {"prims.shift_left.default", "aten.bitwise_left_shift.Tensor"},
     {"prims.shift_right_arithmetic.default", "aten.bitwise_right_shift.Tensor"},
     {"prims.sub.default", "aten.sub.Tensor"},
+
+    {"aten.absolute.default", "aten.abs.default"},
+    {"aten.arccos.default", "aten.acos.default"},
+    {"aten.arccosh.default", "aten.acosh.default"},
+    {"aten.arcsin.default", "aten.asin.default"},
+    {"aten.arcsinh.default", "aten.asinh.default"},
+    {"aten.arctan.default", "aten.atan.default"},
+    {"aten.arctan2.default", "aten.atan2.default"},
+    {"aten.arctanh.default", "aten.atanh.default"},
+    {"aten.clip.Tensor", "aten.clamp.Tensor"},
+    {"aten.clip.default", "aten.clamp.default"},
+    {"aten.concat.default", "aten.cat.default"},
+    {"aten.concatenate.default", "aten.cat.default"},
+    {"aten.divide.Scalar", "aten.div.Scalar"},
+    {"aten.divide.Scalar_mode", "aten.div.Scalar_mode"},
+    {"aten.divide.Tensor", "aten.div.Tensor"},
+    {"aten.divide.Tensor_mode", "aten.div.Tensor_mode"},
+    {"aten.fix.default", "aten.trunc.default"},
+    {"aten.greater.Scalar", "aten.gt.Scalar"},
+    {"aten.greater.Tensor", "aten.gt.Tensor"},
+    {"aten.greater_equal.Scalar", "aten.ge.Scalar"},
+    {"aten.greater_equal.Tensor", "aten.ge.Tensor"},
+    {"aten.less.Scalar", "aten.lt.Scalar"},
+    {"aten.less.Tensor", "aten.lt.Tensor"},
+    {"aten.less_equal.Scalar", "aten.le.Scalar"},
+    {"aten.less_equal.Tensor", "aten.le.Tensor"},
+    {"aten.moveaxis.int", "aten.movedim.int"},
+    {"aten.moveaxis.intlist", "aten.movedim.intlist"},
+    {"aten.multiply.Scalar", "aten.mul.Scalar"},
+    {"aten.multiply.Tensor", "aten.mul.Tensor"},
+    {"aten.negative.default", "aten.neg.default"},
+    {"aten.not_equal.Scalar", "aten.ne.Scalar"},
+    {"aten.not_equal.Tensor", "aten.ne.Tensor"},
+    {"aten.positive.default", "aten.alias.default"},
+    {"aten.resolve_conj.default", "aten.alias.default"},
+    {"aten.resolve_neg.default", "aten.alias.default"},
+    {"aten.row_stack.default", "aten.vstack.default"},
+    {"aten.sgn.default", "aten.sign.default"},
+    {"aten.special_digamma.default", "aten.digamma.default"},
+    {"aten.special_erf.default", "aten.erf.default"},
+    {"aten.special_erfc.default", "aten.erfc.default"},
+    {"aten.special_erfinv.default", "aten.erfinv.default"},
+    {"aten.special_exp2.default", "aten.exp2.default"},
+    {"aten.special_expit.default", "aten.sigmoid.default"},
+    {"aten.special_expm1.default", "aten.expm1.default"},
+    {"aten.special_gammaln.default", "aten.lgamma.default"},
+    {"aten.special_i0.default", "aten.i0.default"},
+    {"aten.special_log1p.default", "aten.log1p.default"},
+    {"aten.special_log_softmax.default", "aten.log_softmax.int"},
+    {"aten.special_logit.default", "aten.logit.default"},
+    {"aten.special_logsumexp.default", "aten.logsumexp.default"},
+    {"aten.special_polygamma.default", "aten.polygamma.default"},
+    {"aten.special_psi.default", "aten.digamma.default"},
+    {"aten.special_round.default", "aten.round.decimals"},
+    {"aten.special_sinc.default", "aten.sinc.default"},
+    {"aten.special_softmax.default", "aten.softmax.int"},
+    {"aten.special_xlogy.default", "aten.xlogy.Tensor"},
+    {"aten.subtract.Scalar", "aten.sub.Scalar"},
+    {"aten.subtract.Tensor", "aten.sub.Tensor"},
+    {"aten.swapdims.default", "aten.transpose.int"},
+    {"aten.true_divide.Scalar", "aten.div.Scalar"},
+    {"aten.true_divide.Tensor", "aten.div.Tensor"},
 };
 
 }  // namespace

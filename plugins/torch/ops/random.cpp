@@ -5,6 +5,8 @@
 #include <numbers>
 #include <utility>
 
+#include <algorithm>
+
 #include "helpers.h"
 
 namespace ferrite::from_torch {
@@ -165,10 +167,12 @@ bool drops(Context& c) {
   return c.flag("train", true) && some;
 }
 /// Which elements stay, and these elements scaled.
-std::pair<Value, Value> dropped(Context& c) {
+std::pair<Value, Value> dropped(Context& c, bool channels = false) {
   const Value x = c.tensor("input");
   const double p = c.number("p");
-  const Value kept = binary(c, "lt", drawn(c, "random_uniform", x.dims()), 1 - p);
+  Dims dims = x.dims();
+  if (channels) std::fill(dims.begin() + std::min<std::ptrdiff_t>(2, std::ssize(dims)), dims.end(), 1);
+  const Value kept = binary(c, "lt", drawn(c, "random_uniform", dims), 1 - p);
   const DType wide = accumulated(x.dtype());
   const Value scaled = binary(c, "mul", cast_to(c, x, wide), p == 1 ? 0.0 : 1 / (1 - p));
   return {kept, cast_to(c, binary(c, "mul", scaled, cast_to(c, kept, wide)), x.dtype())};
@@ -181,10 +185,20 @@ void native_dropout(Context& c) {
 }
 void dropout(Context& c) { c.give(drops(c) ? dropped(c).second : c.tensor("input")); }
 
+/// Of whole channels.
+void feature_dropout(Context& c) { c.give(drops(c) ? dropped(c, true).second : c.tensor("input")); }
+void alpha_dropout(Context& c) {
+  if (drops(c)) c.unsupported("alpha dropout in training; export the model after eval()");
+  c.give(c.tensor("input"));
+}
+
 constexpr OpEntry random_entries[] = {
     {"aten.native_dropout.default", "input p train", native_dropout},
     {"aten.native_dropout_backward.default", "grad_output mask scale", native_dropout_backward},
     {"aten.dropout.default", "input p train", dropout},
+    {"aten.feature_dropout.default", "input p train", feature_dropout},
+    {"aten.alpha_dropout.default", "input p train", alpha_dropout},
+    {"aten.feature_alpha_dropout.default", "input p train", alpha_dropout},
 
     {"rngprims.philox_rand.default", "~size seed offset stride ~device ~dtype", philox_rand},
     {"prims.inductor_lookup_seed.default", "seeds index", lookup_seed},

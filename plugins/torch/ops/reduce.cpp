@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions, softmax, scans and losses.
+// Reductions, softmax and scans.
 #include <cmath>
 #include <limits>
 
@@ -17,12 +17,6 @@ Dims reduced_dims(Context& c, std::string_view name, size_t rank) {
 /// Whether a call names an empty list of dims, and its overload reduces none then.
 bool reduces_nothing(Context& c, std::string_view name, Value x) {
   return c.argument(name).list() && c.integers(name).empty() && c.result().dims == x.dims();
-}
-
-/// Sums of low precision are accumulated in f32.
-Value sum_over(Context& c, std::string_view op, Value x, const Dims& axes, bool keep) {
-  const DType dtype = x.dtype();
-  return cast_to(c, reduce_over(c, op, cast_to(c, x, accumulated(dtype)), axes, keep), dtype);
 }
 
 void reduce(Context& c) {
@@ -279,159 +273,27 @@ void softmax_backward(Context& c) {
   c.give(cast_to(c, dx, c.result().dtype));
 }
 
-// Losses.
-
-/// 0 none, 1 mean, 2 sum
-Value reduced_loss(Context& c, Value loss) {
-  const int64_t reduction = c.integer("reduction", 1);
-  if (reduction == 0) return loss;
-  return sum_over(c, reduction == 1 ? "reduce_mean" : "reduce_sum", loss, dim_range(0, loss.rank()), false);
+/// The mean of the elements that are no NaN.
+void nan_mean(Context& c) {
+  c.argument("dtype");
+  const Value x = c.operand("self", c.result().dtype);
+  const Dims axes = reduced_dims(c, "dim", x.rank());
+  const bool keep = c.flag("keepdim", false);
+  const Value missing = unary(c, "isnan", x), zero = number_like(c, x, 0), one = number_like(c, x, 1);
+  const Value sum = sum_over(c, "reduce_sum", select(c, missing, zero, x), axes, keep);
+  c.give(binary(c, "div", sum, sum_over(c, "reduce_sum", select(c, missing, zero, one), axes, keep)));
 }
-void mse_loss(Context& c) {
-  const Value off = binary(c, "sub", c.tensor("self"), c.tensor("target"));
-  c.give(reduced_loss(c, binary(c, "mul", off, off)));
-}
-void mse_loss_backward(Context& c) {
-  const Value x = c.tensor("self"), g = c.tensor("grad_output");
-  const double scale = c.integer("reduction", 1) == 1 ? 2.0 / static_cast<double>(product(x.dims())) : 2.0;
-  const Value off = binary(c, "sub", x, c.tensor("target"));
-  c.give(binary(c, "mul", binary(c, "mul", off, scale), g));
-}
-
-/// An operand in the dtype in which losses are computed.
-Value wide_operand(Context& c, std::string_view name) {
-  return c.operand(name, accumulated(c.result().dtype));
-}
-void give_loss(Context& c, Value loss) { c.give(cast_to(c, reduced_loss(c, loss), c.result().dtype)); }
-/// slope * grad_output, and for means over the number of elements.
-void give_slope(Context& c, Value slope) {
-  if (c.integer("reduction", 1) == 1)
-    slope = binary(c, "div", slope, static_cast<double>(product(slope.dims())));
-  c.give(cast_to(c, binary(c, "mul", slope, wide_operand(c, "grad_output")), c.result().dtype));
-}
-Value difference(Context& c) { return binary(c, "sub", wide_operand(c, "self"), wide_operand(c, "target")); }
-
-void l1_loss(Context& c) { give_loss(c, unary(c, "abs", difference(c))); }
-
-/// A parabola around 0 that becomes a line at the bound, scaled: smooth_l1_loss by 1 / bound, huber_loss
-/// by 1.
-struct Bend {
-  double bound, scale;
-};
-Bend read_bend(Context& c) {
-  if (c.entry.target.find("huber") != std::string_view::npos) return {c.number("delta", 1), 1};
-  const double bound = c.number("beta", 1);
-  return {bound, bound > 0 ? 1 / bound : 0};
-}
-void bent_loss(Context& c) {
-  const auto [bound, scale] = read_bend(c);
-  const Value off = unary(c, "abs", difference(c));
-  if (scale == 0) return give_loss(c, off);
-  const Value parabola = binary(c, "mul", binary(c, "mul", off, off), 0.5 * scale);
-  const Value line = binary(c, "mul", binary(c, "sub", off, 0.5 * bound), bound * scale);
-  give_loss(c, select(c, binary(c, "lt", off, bound), parabola, line));
-}
-void bent_loss_backward(Context& c) {
-  const auto [bound, scale] = read_bend(c);
-  const Value off = difference(c);
-  if (scale == 0) return give_slope(c, unary(c, "sign", off));
-  const Value inner = binary(c, "minimum", binary(c, "maximum", off, -bound), bound);
-  give_slope(c, binary(c, "mul", inner, scale));
-}
-
-Value weighted_loss(Context& c, Value loss) {
-  return c.has("weight") ? binary(c, "mul", loss, wide_operand(c, "weight")) : loss;
-}
-/// Logarithms are at least -100.
-void cross_entropy_of_two(Context& c) {
-  const Value x = wide_operand(c, "self"), t = wide_operand(c, "target");
-  const Value log = binary(c, "maximum", unary(c, "log", x), -100);
-  const Value log_rest = binary(c, "maximum", unary(c, "log1p", unary(c, "neg", x)), -100);
-  const Value loss =
-      binary(c, "sub", binary(c, "mul", binary(c, "sub", t, 1), log_rest), binary(c, "mul", t, log));
-  give_loss(c, weighted_loss(c, loss));
-}
-void cross_entropy_of_two_backward(Context& c) {
-  const Value x = wide_operand(c, "self"), t = wide_operand(c, "target");
-  const Value rest = binary(c, "sub", number_like(c, x, 1), x);
-  const Value divisor = binary(c, "maximum", binary(c, "mul", rest, x), 1e-12);
-  give_slope(c, weighted_loss(c, binary(c, "div", binary(c, "sub", x, t), divisor)));
-}
-void cross_entropy_of_logits(Context& c) {
-  const Value x = wide_operand(c, "self"), t = wide_operand(c, "target");
-  const Value tail = unary(c, "log1p", unary(c, "exp", unary(c, "neg", unary(c, "abs", x))));
-  Value log_sigmoid = binary(c, "sub", binary(c, "minimum", x, 0), tail);
-  if (c.has("pos_weight")) {
-    const Value more = binary(c, "mul", binary(c, "sub", wide_operand(c, "pos_weight"), 1), t);
-    log_sigmoid = binary(c, "mul", log_sigmoid, binary(c, "add", more, 1));
-  }
-  const Value rest = binary(c, "mul", binary(c, "sub", number_like(c, t, 1), t), x);
-  give_loss(c, weighted_loss(c, binary(c, "sub", rest, log_sigmoid)));
-}
-
-/// Operands that the negative log likelihood and its gradient share. The classes are dim 1, or the only dim.
-struct Likelihood {
-  size_t axis;
-  Value target, valid,
-      weight;  ///< with a dim of size 1 for the classes; weight: of each target, 0 where ignored
-};
-Likelihood read_likelihood(Context& c, Value x) {
-  const size_t axis = x.rank() == 1 ? 0 : 1;
-  Dims dims = x.dims();
-  dims[axis] = 1;
-  const Value target = reshape_to(c, c.tensor("target"), dims);
-  const Value valid = binary(c, "ne", target, static_cast<double>(c.integer("ignore_index", -100)));
-  const Value safe = select(c, valid, target, number_like(c, target, 0));
-  Value weight = c.optional("weight");
-  weight = weight ? c.make("gather", {weight, safe}, attr("axis", 0)) : full(c, {x.dtype(), dims}, 1);
-  return {axis, safe, valid, select(c, valid, weight, number_like(c, weight, 0))};
-}
-void give_nll_loss(Context& c, Value x) {
-  const auto v = read_likelihood(c, x);
-  const Value picked = c.make("gather_elements", {x, v.target}, attr("axis", static_cast<int64_t>(v.axis)));
-  const Value losses =
-      unary(c, "neg", binary(c, "mul", select(c, v.valid, picked, number_like(c, picked, 0)), v.weight));
-  const int64_t reduction = c.integer("reduction", 1);
-  const Dims all = dim_range(0, x.rank());
-  const Value total = sum_over(c, "reduce_sum", v.weight, all, false);
-  if (reduction == 0) {
-    c.give(0, reshape_to(c, losses, c.result(0).dims));
-    // PyTorch gives the weight of a single row only.
-    if (c.wants(1)) c.give(1, x.rank() == 1 ? total : full(c, c.result(1), 0));
-    return;
-  }
-  const Value sum = sum_over(c, "reduce_sum", losses, all, false);
-  c.give(0, reduction == 1 ? binary(c, "div", sum, total) : sum);
-  c.give(1, total);
-}
-void nll_loss(Context& c) { give_nll_loss(c, c.tensor("self")); }
-void cross_entropy_loss(Context& c) {
-  if (c.number("label_smoothing", 0) != 0) c.unsupported("smoothed labels");
+/// The sum over the dims that the result does not have, or has once.
+void sum_to_size(Context& c) {
   const Value x = c.tensor("self");
-  if (is_float(c.tensor("target").dtype())) c.unsupported("targets that are probabilities");
-  give_nll_loss(c, c.make("log_softmax", {x}, attr("axis", int64_t{x.rank() > 1})));
-}
-void nll_loss_backward(Context& c) {
-  const Value x = c.tensor("self");
-  const auto v = read_likelihood(c, x);
-  Value g = c.tensor("grad_output");
-  const Value total = c.tensor("total_weight");
-  const int64_t reduction = c.integer("reduction", 1);
-  if (reduction == 0) {
-    Dims dims = x.dims();
-    dims[v.axis] = 1;
-    g = reshape_to(c, g, dims);
-  } else if (reduction == 1) {
-    g = binary(c, "div", g, total);
-  }
-  // Where all targets are ignored, the divided gradient is infinite.
-  const Value each =
-      select(c, v.valid, unary(c, "neg", binary(c, "mul", g, v.weight)), number_like(c, v.weight, 0));
-  // One element of each row: where the class is the target's.
-  const Value classes = counting(c, i64, x.dims(), v.axis);
-  const Value here = binary(c, "eq", classes, cast_to(c, v.target, i64));
-  const Value dx = select(c, here, each, number_like(c, each, 0));
-  c.give(expand_to(c, dx, x.dims()));
+  c.argument("size");
+  const Dims dims = x.dims(), made = c.result().dims;
+  if (made.size() > dims.size()) c.bad("a sum of rank ", made.size());
+  const size_t more = dims.size() - made.size();
+  Dims axes;
+  for (size_t k = 0; k < dims.size(); ++k)
+    if (k < more || (made[k - more] == 1 && dims[k] != 1)) axes.push_back(static_cast<int64_t>(k));
+  c.give(reshape_to(c, axes.empty() ? x : sum_over(c, "reduce_sum", x, axes, true), made));
 }
 
 constexpr const char* whole = "self dtype";
@@ -439,6 +301,8 @@ constexpr const char* along_dim = "self dim keepdim dtype";
 constexpr const char* named = "self dim keepdim";
 
 constexpr OpEntry reduce_entries[] = {
+    {"aten.nanmean.default", along_dim, nan_mean},
+    {"aten.sum_to_size.default", "self size", sum_to_size},
     {"aten.sum.default", whole, reduce, "reduce_sum"},
     {"aten.sum.dim_IntList", along_dim, reduce, "reduce_sum"},
     {"aten.mean.default", whole, reduce, "reduce_mean"},
@@ -499,27 +363,6 @@ constexpr OpEntry reduce_entries[] = {
     {"aten._safe_softmax.default", "self dim dtype", safe_softmax},
     {"aten._softmax_backward_data.default", "grad_output output dim input_dtype", softmax_backward},
     {"aten._log_softmax_backward_data.default", "grad_output output dim input_dtype", softmax_backward},
-    {"aten.mse_loss.default", "self target reduction", mse_loss},
-    {"aten.mse_loss_backward.default", "grad_output self target reduction", mse_loss_backward},
-    {"aten.l1_loss.default", "self target reduction", l1_loss},
-    {"aten.smooth_l1_loss.default", "self target reduction beta", bent_loss},
-    {"aten.smooth_l1_loss_backward.default", "grad_output self target reduction beta", bent_loss_backward},
-    {"aten.huber_loss.default", "self target reduction delta", bent_loss},
-    {"aten.huber_loss_backward.default", "grad_output self target reduction delta", bent_loss_backward},
-    {"aten.binary_cross_entropy.default", "self target weight reduction", cross_entropy_of_two},
-    {"aten.binary_cross_entropy_backward.default", "grad_output self target weight reduction",
-     cross_entropy_of_two_backward},
-    {"aten.binary_cross_entropy_with_logits.default", "self target weight pos_weight reduction",
-     cross_entropy_of_logits},
-    {"aten.cross_entropy_loss.default", "self target weight reduction ignore_index label_smoothing",
-     cross_entropy_loss},
-    {"aten.nll_loss.default", "self target weight reduction ignore_index", nll_loss},
-    {"aten.nll_loss_forward.default", "self target weight reduction ignore_index", nll_loss},
-    {"aten.nll_loss2d_forward.default", "self target weight reduction ignore_index", nll_loss},
-    {"aten.nll_loss_backward.default", "grad_output self target weight reduction ignore_index total_weight",
-     nll_loss_backward},
-    {"aten.nll_loss2d_backward.default", "grad_output self target weight reduction ignore_index total_weight",
-     nll_loss_backward},
 };
 
 }  // namespace

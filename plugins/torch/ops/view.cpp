@@ -19,6 +19,23 @@ void same(Context& c) { c.give(source_of(c)); }
 void with_dims_of_result(Context& c) { c.give(reshape_to(c, source_of(c), c.result().dims)); }
 void expand(Context& c) { c.give(expand_to(c, c.tensor("self"), c.result().dims)); }
 
+/// Each tensor of a list with the dims of all of them.
+void expand_all(Context& c) {
+  const auto tensors = c.tensors("tensors");
+  for (size_t k = 0; k < tensors.size(); ++k)
+    if (c.wants(k)) c.give(k, expand_to(c, tensors[k], c.result(k).dims));
+}
+/// Each vector of a list along a dim of its own: in the order "xy" the first two dims change places.
+void mesh(Context& c) {
+  const auto tensors = c.tensors("tensors");
+  const bool swaps = c.text("indexing", "ij") == "xy";
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    if (!c.wants(k)) continue;
+    const size_t rank = c.result(k).rank(), dim = swaps && k < 2 && rank > 1 ? 1 - k : k;
+    c.give(k, expand_to(c, along(c, flat(c, tensors[k]), dim, rank), c.result(k).dims));
+  }
+}
+
 /// The bits under another dtype. A bool is a byte of 0 or 1.
 void reinterpret(Context& c) {
   const Value x = source_of(c);
@@ -79,17 +96,42 @@ void move_dims(Context& c) {
   }
   c.give(transpose_by(c, x, perm));
 }
-void flip(Context& c) {
-  const Value x = source_of(c);
+/// All dims in reverse.
+void reverse_dims(Context& c) {
+  const Value x = c.tensor("self");
+  auto perm = dim_range(0, x.rank());
+  std::ranges::reverse(perm);
+  c.give(transpose_by(c, x, perm));
+}
+void swap_last_dims(Context& c) {
+  const Value x = c.tensor("self");
+  c.give(x.rank() < 2 ? x : swap_dims(c, x, x.rank() - 2, x.rank() - 1));
+}
+Value flipped(Context& c, Value x, const Dims& dims) {
   Dims starts(x.rank(), 0), sizes = x.dims(), strides(x.rank(), 1);
-  for (const auto dim : c.dims(c.integers("dims"), x.rank())) {
+  for (const auto dim : c.dims(dims, x.rank())) {
     const auto d = static_cast<size_t>(dim);
     if (x.rank() == 0 || sizes[d] < 2) continue;
     starts[d] = sizes[d] - 1;
     strides[d] = -1;
   }
-  if (std::ranges::count(strides, -1) == 0) return c.give(x);
-  c.give(c.make("slice", {x}, attr("starts", starts), attr("sizes", sizes), attr("strides", strides)));
+  if (std::ranges::count(strides, -1) == 0) return x;
+  return c.make("slice", {x}, attr("starts", starts), attr("sizes", sizes), attr("strides", strides));
+}
+void flip(Context& c) { c.give(flipped(c, source_of(c), c.integers("dims"))); }
+void flip_rows(Context& c) { c.give(flipped(c, c.tensor("self"), {0})); }
+void flip_columns(Context& c) { c.give(flipped(c, c.tensor("self"), {1})); }
+/// By k right angles, from the first of two dims towards the second.
+void rotate(Context& c) {
+  Value x = c.tensor("self");
+  const auto dims = c.dims(c.has("dims") ? c.integers("dims") : Dims{0, 1}, x.rank());
+  if (dims.size() != 2) c.bad("it turns ", dims.size(), " dims");
+  const int64_t turns = ((c.integer("k", 1) % 4) + 4) % 4;
+  if (turns == 2) return c.give(flipped(c, x, dims));
+  if (turns != 0)
+    x = swap_dims(c, flipped(c, x, {dims[turns == 1 ? 1 : 0]}), static_cast<size_t>(dims[0]),
+                  static_cast<size_t>(dims[1]));
+  c.give(x);
 }
 
 /// The channels in `groups` groups, of which the first members come first, then the second ones.
@@ -140,6 +182,23 @@ void concatenate(Context& c) {
     if (part.dims() != Dims{0}) parts.push_back(cast_to(c, part, result.dtype));  // [0] joins any rank
   const size_t dim = named_dim(c, result.rank());
   c.give(parts.empty() ? full(c, result, 0) : concat(c, parts, dim));
+}
+/// hstack, vstack and others: tensors of low rank get dims before they are joined along one.
+void joined(Context& c) {
+  const auto& result = c.result();
+  const std::string_view how = c.entry.standard;
+  std::vector<Value> parts;
+  for (const auto& part : c.tensors("tensors")) {
+    Dims dims = part.dims();
+    if (dims.empty()) dims = {1};
+    if (how == "column" && dims.size() == 1) dims.push_back(1);
+    if ((how == "row" || how == "depth") && dims.size() == 1) dims.insert(dims.begin(), 1);
+    if (how == "depth" && dims.size() == 2) dims.push_back(1);
+    parts.push_back(reshape_to(c, cast_to(c, part, result.dtype), dims));
+  }
+  if (parts.empty()) c.bad("there is nothing to join");
+  const size_t dim = how == "row" ? 0 : how == "depth" ? 2 : how == "column" ? 1 : parts[0].rank() > 1;
+  c.give(concat(c, parts, dim));
 }
 void stack(Context& c) {
   const auto& result = c.result();
@@ -246,6 +305,11 @@ constexpr OpEntry view_entries[] = {
     {"aten.view_copy.default", shaped, with_dims_of_result},
     {"aten.view_as.default", "self ~other", with_dims_of_result},
     {"aten.flatten.using_ints", "self ~start_dim ~end_dim", with_dims_of_result},
+    {"aten.reshape_as.default", "self ~other", with_dims_of_result},
+    {"aten.ravel.default", "self", with_dims_of_result},
+    {"aten.atleast_1d.default", "self", with_dims_of_result},
+    {"aten.atleast_2d.default", "self", with_dims_of_result},
+    {"aten.atleast_3d.default", "self", with_dims_of_result},
     {"aten.unflatten.int", "self ~dim ~sizes", with_dims_of_result},
     {"aten.unsqueeze.default", at_dim, with_dims_of_result},
     {"aten.unsqueeze_copy.default", at_dim, with_dims_of_result},
@@ -271,6 +335,10 @@ constexpr OpEntry view_entries[] = {
     {"prims.view_of_dtype.default", "a ~dtype", reinterpret},
     {"aten.expand.default", "self ~size ~implicit", expand},
     {"aten.expand_copy.default", "self ~size ~implicit", expand},
+    {"aten.broadcast_to.default", "self ~size", expand},
+    {"aten.broadcast_tensors.default", "tensors", expand_all},
+    {"aten.meshgrid.default", "tensors", mesh},
+    {"aten.meshgrid.indexing", "tensors indexing", mesh},
     {"aten.expand_as.default", "self ~other", expand},
     {"prims.broadcast_in_dim.default", "a ~shape broadcast_dimensions", broadcast_in_dim},
     {"aten.permute.default", "self dims", permute},
@@ -281,9 +349,17 @@ constexpr OpEntry view_entries[] = {
     {"aten.swapaxes.default", "self axis0 axis1", transpose},
     {"aten.t.default", "self", matrix_transpose},
     {"aten.t_copy.default", "self", matrix_transpose},
+    {"aten.numpy_T.default", "self", reverse_dims},
+    {"aten.mT.default", "self", swap_last_dims},
+    {"aten.mH.default", "self", swap_last_dims},
+    {"aten.matrix_H.default", "self", swap_last_dims},
+    {"aten.adjoint.default", "self", swap_last_dims},
     {"aten.movedim.int", "self source destination", move_dims},
     {"aten.movedim.intlist", "self source destination", move_dims},
     {"aten.flip.default", "self dims", flip},
+    {"aten.flipud.default", "self", flip_rows},
+    {"aten.fliplr.default", "self", flip_columns},
+    {"aten.rot90.default", "self k dims", rotate},
     {"prims.rev.default", "a dims", flip},
     {"aten.channel_shuffle.default", "self groups", channel_shuffle},
     {"aten.native_channel_shuffle.default", "self groups", channel_shuffle},
@@ -291,6 +367,10 @@ constexpr OpEntry view_entries[] = {
     {"aten.pixel_unshuffle.default", "self downscale_factor", pixel_unshuffle},
     {"aten.cat.default", "tensors dim", concatenate},
     {"prims.cat.default", "tensors dim", concatenate},
+    {"aten.hstack.default", "tensors", joined, ""},
+    {"aten.vstack.default", "tensors", joined, "row"},
+    {"aten.dstack.default", "tensors", joined, "depth"},
+    {"aten.column_stack.default", "tensors", joined, "column"},
     {"aten.stack.default", "tensors dim", stack},
     {"aten.repeat.default", "self repeats", repeat},
     {"aten.tile.default", "self dims", repeat},
