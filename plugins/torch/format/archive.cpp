@@ -62,6 +62,10 @@ DType dtype_from(const Json& number) {
     case 32: return f8e5m2fnuz;
     case 34: return u32;
     case 35: return u64;
+    case 9:
+    case 10:
+    case 11:
+      throw Failure(FE_EUNSUPPORTED, "FE-I19", "complex numbers are not supported; compute with their parts");
     default:
       throw Failure(FE_EUNSUPPORTED, "FE-I19",
                     "dtype " + std::to_string(integer(number)) +
@@ -69,11 +73,17 @@ DType dtype_from(const Json& number) {
   }
 }
 
+[[noreturn]] void symbolic_size() {
+  unsupported(
+      "the program has sizes that depend on values, or on dynamic_shapes: leave out operators such as "
+      "nonzero, "
+      "and export it without dynamic_shapes, once for each size");
+}
+
 /// A size or stride. Symbolic ones are refused.
 int64_t fixed(const Json& size) {
   const auto [kind, value] = only_member(size);
-  if (kind == "as_expr")
-    unsupported("the program has symbolic sizes; export it without dynamic_shapes, once for each size");
+  if (kind == "as_expr") symbolic_size();
   return integer(*value);
 }
 Dims fixed_all(const Json& sizes) {
@@ -274,7 +284,7 @@ class Reader {
     };
     const auto size_from = [](const Json& v) -> Argument {
       const auto [form, size] = only_member(v);
-      if (form != "as_int") unsupported("the program has symbolic sizes; export it without dynamic_shapes");
+      if (form != "as_int") symbolic_size();
       return {integer(*size)};
     };
     if (kind == "as_none") return {};

@@ -42,16 +42,30 @@ def export(
     """
     args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     targets = (targets,) if isinstance(targets, str) else targets
-    program = torch.export.export(model, args, dict(kwargs or {})).run_decompositions(decompositions())
+    program = torch.export.export(model, args, dict(kwargs or {}))
     session = session_for(Options.of(options), device_type_of(program.state_dict.values()))
-    with tempfile.TemporaryDirectory() as folder:
-        archive = pathlib.Path(folder) / "model.pt2"
-        torch.export.save(program, archive)
-        leaves = torch.utils._pytree.tree_leaves((args, kwargs or {}))
-        tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
+    leaves = torch.utils._pytree.tree_leaves((args, kwargs or {}))
+    tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
+
+    def write(chosen: torch.export.ExportedProgram) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            archive = pathlib.Path(folder) / "model.pt2"
+            torch.export.save(chosen, archive)
+            try:
+                session.load(archive).save(path, *tensors, targets=targets)
+            except Error as error:
+                # The archive is gone when somebody reads the message.
+                where = error.where.replace(str(archive), type(model).__name__)
+                raise Error(error.code, error.text, where, error.status) from None
+
+    try:
+        write(program)
+    except Error as refused:
+        if refused.status != 1:
+            raise
+        # PyTorch composes some operators of others that Ferrite has. The first message names what the model
+        # calls.
         try:
-            session.load(archive).save(path, *tensors, targets=targets)
-        except Error as error:
-            # The archive is gone when somebody reads the message.
-            where = error.where.replace(str(archive), type(model).__name__)
-            raise Error(error.code, error.text, where, error.status) from None
+            write(program.run_decompositions(decompositions()))
+        except Error:
+            raise refused from None
