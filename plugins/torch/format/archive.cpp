@@ -75,8 +75,7 @@ DType dtype_from(const Json& number) {
 
 [[noreturn]] void symbolic_size() {
   unsupported(
-      "the program has sizes that depend on values, or on dynamic_shapes: leave out operators such as "
-      "nonzero, "
+      "the program has sizes that depend on values or on dynamic_shapes; leave out operators like nonzero, "
       "and export it without dynamic_shapes, once for each size");
 }
 

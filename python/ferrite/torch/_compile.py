@@ -246,11 +246,11 @@ class _Compiler:
         return self._divided()
 
     def _may_fall_back(self, error: Error) -> bool:
-        # Errors of a plugin or its passes, and of a device that the options name, are not for PyTorch to hide.
-        never = ("FE-P", "FE-M") if self.options.device is None else ("FE-P", "FE-M", "FE-D")
-        return (
-            self.options.fallback != "error" and error.status in (1, 2, 3) and not error.code.startswith(never)
-        )
+        # Errors of a plugin or its passes, and of a device that the options name, are not for PyTorch to
+        # hide.
+        never = ("FE-P", "FE-M", *(("FE-D",) if self.options.device else ()))
+        may_hide = error.status in (1, 2, 3) and not error.code.startswith(never)
+        return self.options.fallback != "error" and may_hide
 
     def _give_up(self, nodes: Sequence[fx.Node], error: Error) -> None:
         for node in nodes:

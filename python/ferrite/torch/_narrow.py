@@ -41,7 +41,7 @@ _along_last = {
 
 
 def narrow_places(graph: fx.Graph) -> None:
-    """Narrows the places of a joint graph. What the graph returns stays i64."""
+    """Narrows the places of a joint graph; its results stay i64."""
     for node in list(graph.nodes):
         dtype = _narrow_type(node)
         places = [user for user in node.users if user.target is operator.getitem and user.args[1] == 1]
