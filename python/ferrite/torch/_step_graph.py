@@ -129,6 +129,34 @@ def _keep_no_stack_traces() -> None:
 
 
 @contextlib.contextmanager
+def _with_members(model: torch.nn.Module, given: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    """The model with other parameters and buffers, by name. A member of several names is replaced under all of
+    them. The dict that it gives is filled at the end: with what is in the places of the members then.
+
+    ValueError if the model gives a parameter, or one of several names of a buffer, another tensor.
+    """
+    names = {one: name for name, one in [*model.named_parameters(), *model.named_buffers()]}
+    places: list[tuple[dict[str, Any], str, Tensor]] = []
+    for module in model.modules():
+        for members in (module._parameters, module._buffers):
+            places += [(members, key, one) for key, one in members.items() if one is not None and names[one] in given]
+    used: dict[str, Tensor] = {}
+    try:
+        for members, key, one in places:
+            members[key] = given[names[one]]
+        yield used
+        for members, key, one in places:
+            name = names[one]
+            now = members.get(key)
+            is_parameter = isinstance(one, torch.nn.Parameter)
+            if now is None or used.setdefault(name, now) is not now or (is_parameter and now is not given[name]):
+                raise ValueError(f"the model replaces '{name}', which is a parameter or has several names")
+    finally:
+        for members, key, one in places:
+            members[key] = one
+
+
+@contextlib.contextmanager
 def _replaced(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]], state: Any) -> Iterator[None]:
     """The optimizer with other groups and another state."""
     kept = optimizer.param_groups, optimizer.state
@@ -222,8 +250,7 @@ class StepTracer:
         self, members: Mapping[str, Tensor], arguments: Sequence[Any]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss with these parameters and buffers, and what is in the members' places then."""
-        used = dict(members)
-        with torch.nn.utils.stateless._reparametrize_module(self._model, used, tie_weights=True):
+        with _with_members(self._model, members) as used:
             value = self._loss(self._model, *arguments)
         if not isinstance(value, Tensor) or value.numel() != 1:
             raise ValueError("the loss is no tensor of one element")

@@ -141,6 +141,23 @@ class TrainStep(BackendTest):
         _, _, graphs = self.check(Model(), OPTIMIZERS["SGD with momentum"], loss, batches)
         self.assertOneProgram(graphs)
 
+    def test_a_module_of_two_names(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = self.second = nn.BatchNorm1d(6)
+                self.head = nn.Linear(6, 4)
+                self.first.register_buffer("calls", torch.zeros(()))
+
+            def forward(self, x):
+                self.second.calls = self.first.calls + 1
+                return self.head(self.second(self.first(x)))
+
+        model, _, graphs = self.check(Model(), OPTIMIZERS["AdamW"], mse, self.batches())
+        self.assertOneProgram(graphs)
+        self.assertEqual({type(one) for one in model.parameters()}, {nn.Parameter})
+        self.assertEqual({type(one) for one in model.state_dict().values()}, {torch.Tensor})
+
     def test_frozen_parameters_and_groups(self):
         model = perceptron()
         model[0].weight.requires_grad_(False)
