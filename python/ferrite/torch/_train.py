@@ -18,6 +18,7 @@ from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import changed_inputs
 from ferrite.torch._options import Options
 from ferrite.torch._step_graph import StepInputs, StepTracer
+from ferrite.torch._step_state import ModelState, frozen, type_of
 
 Tensor = torch.Tensor
 
@@ -67,9 +68,8 @@ class _TrainStep:
         self._optimizer = optimizer
         self._options = options
         self._clip_norm = clip_norm
-        self._parameters = dict(model.named_parameters())
-        self._modules = list(model.modules())
-        for module in self._modules:
+        self._state = ModelState(model)
+        for module in self._state.modules:
             if _reduces_gradients(module):
                 raise Error(
                     "FE-Y01",
@@ -77,7 +77,7 @@ class _TrainStep:
                     "graph; compile the model with torch.compile instead",
                     "train_step",
                 )
-        self._names = {one: name for name, one in self._parameters.items()}
+        self._names = {one: name for name, one in self._state.parameters.items()}
         for group in optimizer.param_groups:
             for one in group["params"]:
                 if one not in self._names:
@@ -93,7 +93,7 @@ class _TrainStep:
             {}
         )  # parameter -> its element of a counter, which is its state "step"
         self._counter_of: dict[Tensor, int] = {}
-        self._tracer = StepTracer(model, loss, optimizer, self._names, clip_norm, options)
+        self._tracer = StepTracer(model, loss, optimizer, self._state, clip_norm, options)
         self._programs: dict[Any, _Program] = {}
         self._in_two: Callable[..., Tensor] | None = None
         self._lock = lock_that_survives_forks()
@@ -102,7 +102,10 @@ class _TrainStep:
         with self._lock:
             if self._in_two is not None:
                 return self._in_two(*batch)
+            self._state.look()
             first = None if self._optimizer.state else self._step_in_pytorch(batch)
+            if first is not None:
+                self._state.look()  # the step may have changed it
             leaves, structure = pytree.tree_flatten(batch)
             program = self._program(leaves, structure)
             if first is not None:
@@ -129,11 +132,8 @@ class _TrainStep:
         self._count()
         key = (
             structure,
-            tuple(
-                (one.dtype, one.device, one.shape, one.stride()) if isinstance(one, Tensor) else one
-                for one in leaves
-            ),
-            tuple(module.training for module in self._modules),
+            tuple(type_of(one) if isinstance(one, Tensor) else frozen(one) for one in leaves),
+            self._state.number,
             tuple(one.requires_grad for one in self._names),
             tuple(self._counter_of.get(one, -1) for one in self._names),
             tuple(
@@ -163,18 +163,20 @@ class _TrainStep:
                 given[place] = tensor
             return pytree.tree_unflatten(given, structure)
 
-        graph = self._tracer.trace(inputs, arguments, decompositions())
+        graph, attributes = self._tracer.trace(inputs, arguments, decompositions())
         placeholders = graph.graph.find_nodes(op="placeholder")
         changed = [placeholders.index(node) for node in changed_inputs(graph.graph)]
-        return _Program(compile_graph(graph, self._options, "step"), changed)
+        return _Program(compile_graph(graph, self._options, "step"), changed, attributes)
 
     def _run(self, program: _Program, leaves: Sequence[Any]) -> Tensor:
         tensors = self._inputs(leaves).tensors()
         changed = [tensors[k] for k in program.changed]
         with torch.no_grad():
-            (value,) = program.run(tensors)
+            value, *attributes = program.run(tensors)
         # Autograd refuses gradients of graphs that read the old contents.
         torch.autograd.graph.increment_version(changed)
+        for name, attribute in zip(program.attributes, attributes, strict=True):
+            self._state.set(name, attribute)
         self._optimizer._opt_called = True  # what learning rate schedules look at
         return value
 
@@ -199,9 +201,10 @@ class _TrainStep:
                 }
             )
         return StepInputs(
-            parameters=self._parameters,
+            parameters=dict(self._state.parameters),
             trained=tuple(self._names[one] for one in trained),
-            buffers=dict(self._model.named_buffers()),
+            buffers=self._state.buffers,
+            attributes=self._state.attributes,
             states=tuple(states),
             counters=tuple(self._counters),
             counter_of=tuple(self._counter_of.get(one, -1) for one in trained),
@@ -248,11 +251,15 @@ class _TrainStep:
 
 
 class _Program:
-    """run: of compile_graph. changed: the positions of the inputs that it changes."""
+    """run: of compile_graph. changed: the positions of the inputs that it changes. attributes: the names of
+    its results but for the first one, which become attributes of the model."""
 
-    def __init__(self, run: Callable[[list[Any]], Sequence[Any]], changed: list[int]) -> None:
+    def __init__(
+        self, run: Callable[[list[Any]], Sequence[Any]], changed: list[int], attributes: list[str]
+    ) -> None:
         self.run = run
         self.changed = changed
+        self.attributes = attributes
 
 
 def _rate_on(group: Mapping[str, Any]) -> Tensor:

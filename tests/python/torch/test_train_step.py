@@ -5,6 +5,7 @@ import copy
 import functools
 import io
 import json
+import random
 import unittest
 
 import ferrite
@@ -288,6 +289,88 @@ class TrainStep(BackendTest):
 
         x, target = self.batches(1)[0]
         self.check(perceptron(), OPTIMIZERS["SGD"], loss, [({"x": x, "target": target}, 2.0), ({"x": x, "target": target}, 3.0)])
+
+    def check_changes(self, forward, change=lambda model: None, fallback="error", steps=4):
+        """Trains a small model with such a forward pass, which is changed after each step. Returns the graphs."""
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(6, 4)
+                self.dropout = nn.Dropout(0.0)
+                self.scale, self.calls, self.scales, self.tensor = 1.0, 0, [1.0, {"one": 2}], torch.ones(4)
+
+            def forward(self, x):
+                return forward(self, self.layer(x))
+
+        model = Model()
+        other = copy.deepcopy(model)
+        optimizer, own = (torch.optim.SGD(one.parameters(), lr=0.05) for one in (model, other))
+        with Reports() as graphs:
+            step = self.step(other, mse, own, fallback=fallback)
+            for batch in self.batches(steps):
+                random.seed(steps)
+                expected = self.eager_step(model, mse, optimizer, batch)
+                random.seed(steps)
+                torch.testing.assert_close(step(*batch), expected, rtol=1e-3, atol=1e-5)
+                self.assertEqual((other.calls, other.scales), (model.calls, model.scales))
+                torch.testing.assert_close(other.tensor.detach(), model.tensor.detach())
+                for one in (model, other):
+                    change(one)
+            self.assertTrainedAlike(model, other)
+        return graphs
+
+    def test_state_of_the_model_in_python(self):
+        def set_scale(model):
+            model.scale = 3.0 - model.scale  # 1.0, 2.0, 1.0, ...
+
+        def set_scales(model):
+            model.scales[1]["one"] = 3 - model.scales[1]["one"]
+
+        def set_dropout(model):
+            model.dropout.p = 1.0
+
+        self.assertEqual(len(self.check_changes(lambda model, x: x * model.scale, set_scale)), 2)
+        self.assertEqual(len(self.check_changes(lambda model, x: x * model.scales[1]["one"], set_scales)), 2)
+        self.assertEqual(len(self.check_changes(lambda model, x: model.dropout(x), set_dropout)), 2)
+
+    def test_tensors_that_are_attributes(self):
+        def replace(model, x=None):
+            model.tensor = model.tensor.detach() * 0.5
+            return x
+
+        def change(model, x=None):
+            model.tensor.mul_(0.5)
+            return x
+
+        def store(model, x):
+            model.tensor = torch.tanh(x)
+            return model.tensor * 2
+
+        for forward, change_ in (
+            (lambda model, x: x * model.tensor, replace),
+            (lambda model, x: x * model.tensor, change),
+            (lambda model, x: replace(model, x) * model.tensor, lambda model: None),
+            (lambda model, x: change(model, x) * model.tensor, lambda model: None),
+        ):
+            self.assertOneProgram(self.check_changes(forward, change_))
+        self.check_changes(store)
+
+    def test_a_forward_pass_that_changes_the_state(self):
+        def count(model, x):
+            model.calls += 1
+            return x * model.calls
+
+        def append(model, x):
+            model.scales.append(1.0)
+            return x * len(model.scales)
+
+        def draw(model, x):
+            return x * random.random()
+
+        for forward, said in ((count, "changes 'calls' of the model"), (append, "'scales'"), (draw, "random numbers of Python")):
+            with self.assertWarnsRegex(UserWarning, f"runs as two graphs, .*{said}"):
+                self.check_changes(forward, fallback="warn")
 
     def asks_for_a_value(self, model, x, target):
         value = mse(model, x, target)
