@@ -94,6 +94,7 @@ class _TrainStep:
         )  # parameter -> its element of a counter, which is its state "step"
         self._counter_of: dict[Tensor, int] = {}
         self._tracer = StepTracer(model, loss, optimizer, self._state, clip_norm, options)
+        self._stepped: set[Tensor] = set()  # the parameters of the optimizer's last step in PyTorch
         self._programs: dict[Any, _Program] = {}
         self._in_two: Callable[..., Tensor] | None = None
         self._lock = lock_that_survives_forks()
@@ -103,7 +104,7 @@ class _TrainStep:
             if self._in_two is not None:
                 return self._in_two(*batch)
             self._state.look()
-            first = None if self._optimizer.state else self._step_in_pytorch(batch)
+            first = self._step_in_pytorch(batch) if self._has_new_parameters() else None
             if first is not None:
                 self._state.look()  # the step may have changed it
             leaves, structure = pytree.tree_flatten(batch)
@@ -114,14 +115,23 @@ class _TrainStep:
             return self._in_two(*batch) if program is None else self._run(program, leaves)
 
     def _step_in_pytorch(self, batch: Sequence[Any]) -> Tensor:
+        others = {one: one.grad for one in self._names}
         self._optimizer.zero_grad(set_to_none=True)
         value = self._loss(self._model, *batch)
         value.backward()
         if self._clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(list(self._names), self._clip_norm)
+            torch.nn.utils.clip_grad_norm_(self._trained(), self._clip_norm)
         self._optimizer.step()
+        for one, gradient in others.items():  # the optimizer may have some of them alone
+            one.grad = gradient
         self._optimizer.zero_grad(set_to_none=True)
+        self._stepped = set(self._trained())
         return value.detach()
+
+    def _has_new_parameters(self) -> bool:
+        """Whether the optimizer has made no states yet for some parameters; it may need none."""
+        state, stepped = self._optimizer.state, self._stepped
+        return any(one not in state and one not in stepped for one in self._trained())
 
     def _trained(self) -> list[Tensor]:
         """The parameters that the optimizer changes."""

@@ -171,6 +171,30 @@ class TrainStep(BackendTest):
         other, _, _ = self.check(model, make, mse, self.batches())
         self.assertTrue(torch.equal(other[0].weight, before))
 
+    def test_an_optimizer_of_some_parameters(self):
+        batches = self.batches(4)
+        for name in ("SGD", "AdamW"):
+            model = perceptron()
+            model[2].bias.requires_grad_(False)
+            other = copy.deepcopy(model)
+            optimizer, own = (OPTIMIZERS[name](one[2].parameters()) for one in (model, other))
+            with Reports() as graphs:
+                step = self.step(other, mse, own, clip_norm=0.5)
+                for k, batch in enumerate(batches):
+                    if k == 2:  # its states are made in a step in PyTorch
+                        for one in (model, other):
+                            one[2].bias.requires_grad_(True)
+                    optimizer.zero_grad()
+                    mse(model, *batch).backward()
+                    nn.utils.clip_grad_norm_(model[2].parameters(), 0.5)
+                    optimizer.step()
+                    step(*batch)
+                    self.assertTrainedAlike(model, other)
+            self.assertEqual([graph.kind for graph in graphs], ["step"] * 2)
+            self.assertEqual([one.grad for one in other.parameters()], [None] * 4)
+            expected, actual = (one.state_dict()["state"] for one in (optimizer, own))
+            torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-5)
+
     def test_clipping(self):
         batches = [(x, 100 * target) for x, target in self.batches()]
         self.check(perceptron(), OPTIMIZERS["SGD"], mse, batches, clip=0.5)
