@@ -112,7 +112,7 @@ class _Place:
 class ModelState:
     """The modules of a model, and all of their state but for the contents of tensors.
 
-    modules: each once. parameters, buffers: by their first name. attributes: tensors that are no members of
+    modules, parameters, buffers: by their first names. attributes: tensors that are no members of
     their modules, by name. number: equal for states from which the same graph is traced.
     """
 
@@ -141,7 +141,7 @@ class ModelState:
 
     def _collect(self) -> None:
         named = dict(self._model.named_modules())
-        self.modules = list(named.values())
+        self.modules = named
         self.parameters = dict(self._model.named_parameters())
         self.buffers = dict(self._model.named_buffers())
         self.attributes: dict[str, Tensor] = {}
@@ -195,14 +195,13 @@ class ModelState:
     def _note(self) -> None:
         """Notes what _is_the_same() compares."""
         containers = [one for _, one in self._watched.values()]
-        members = [
-            one for module in self.modules for one in (module._parameters, module._buffers, module._modules)
-        ]
-        self._sized = [*map(vars, self.modules), *members, *containers]
+        modules = self.modules.values()
+        members = [one for each in modules for one in (each._parameters, each._buffers, each._modules)]
+        self._sized = [*map(vars, modules), *members, *containers]
         self._views: list[Iterable[Any]] = [one.values() for one in members]
         for one in containers:
             self._views += [one.keys(), one.values()] if isinstance(one, dict) else [one]
-        self._hooks = [hooks for module in self.modules for _, hooks in _hooks_of(module)]
+        self._hooks = [hooks for module in modules for _, hooks in _hooks_of(module)]
         self._noted = self._elements(), self._counts()
 
     def _elements(self) -> list[Any]:
@@ -248,14 +247,14 @@ class ModelState:
         names = {id(one): name for name, one in originals.items()}
         members = [
             (store, key, one)
-            for module in self.modules
+            for module in self.modules.values()
             for store in (module._parameters, module._buffers)
             for key, one in store.items()
             if one is not None
         ]
         for place in self._places:
             originals.setdefault(place.name, place.attributes[place.key])
-        before = [(path, vars(one), dict(vars(one))) for path, one in self._model.named_modules()]
+        before = [(path, vars(one), dict(vars(one))) for path, one in self.modules.items()]
         contents = [(name, one, copy.copy(one)) for name, one in self._watched.values()]
         used: dict[str, Tensor] = {}
         try:

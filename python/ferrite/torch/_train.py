@@ -12,12 +12,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ferrite._errors import Error
-from ferrite.torch._backend import backend, decompositions
+from ferrite.torch._backend import decompositions
 from ferrite.torch._compile import compile_graph, warn_once
 from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import changed_inputs
 from ferrite.torch._options import Options
 from ferrite.torch._step_graph import StepInputs, StepTracer
+from ferrite.torch._step_in_two import StepInTwo, hook_of, step_in_pytorch, trained_by
 from ferrite.torch._step_state import ModelState, frozen, type_of
 
 Tensor = torch.Tensor
@@ -69,7 +70,7 @@ class _TrainStep:
         self._options = options
         self._clip_norm = clip_norm
         self._state = ModelState(model)
-        for module in self._state.modules:
+        for module in self._state.modules.values():
             if _reduces_gradients(module):
                 raise Error(
                     "FE-Y01",
@@ -87,7 +88,7 @@ class _TrainStep:
                         "give a model that holds all of them",
                         "train_step",
                     )
-        self._rates = [_rate_on(group) for group in optimizer.param_groups]
+        self._rates: list[Tensor] = []  # one for each group of the optimizer
         self._counters: list[Tensor] = []
         self._counted: dict[Tensor, Tensor] = (
             {}
@@ -96,37 +97,32 @@ class _TrainStep:
         self._tracer = StepTracer(model, loss, optimizer, self._state, clip_norm, options)
         self._stepped: set[Tensor] = set()  # the parameters of the optimizer's last step in PyTorch
         self._programs: dict[Any, _Program] = {}
-        self._in_two: Callable[..., Tensor] | None = None
+        self._in_two: StepInTwo | None = None
         self._lock = lock_that_survives_forks()
 
     def __call__(self, *batch: Any) -> Tensor:
         with self._lock:
             if self._in_two is not None:
-                return self._in_two(*batch)
-            self._state.look()
-            first = self._step_in_pytorch(batch) if self._has_new_parameters() else None
-            if first is not None:
-                self._state.look()  # the step may have changed it
+                return self._in_two.run(batch)
+            self._look()
+            first = None
+            if self._has_new_parameters():
+                first = step_in_pytorch(
+                    self._model,
+                    lambda *batch: self._loss(self._model, *batch),
+                    self._optimizer,
+                    self._optimizer.step,
+                    self._clip_norm,
+                    batch,
+                )
+                self._stepped = set(self._trained())
+                self._look()  # the step may have changed the model
             leaves, structure = pytree.tree_flatten(batch)
-            program = self._program(leaves, structure)
+            run = self._step_for(leaves, structure)
             if first is not None:
                 _release_free_memory()
                 return first
-            return self._in_two(*batch) if program is None else self._run(program, leaves)
-
-    def _step_in_pytorch(self, batch: Sequence[Any]) -> Tensor:
-        others = {one: one.grad for one in self._names}
-        self._optimizer.zero_grad(set_to_none=True)
-        value = self._loss(self._model, *batch)
-        value.backward()
-        if self._clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(self._trained(), self._clip_norm)
-        self._optimizer.step()
-        for one, gradient in others.items():  # the optimizer may have some of them alone
-            one.grad = gradient
-        self._optimizer.zero_grad(set_to_none=True)
-        self._stepped = set(self._trained())
-        return value.detach()
+            return run() if run is not None else self._in_two.run(batch)
 
     def _has_new_parameters(self) -> bool:
         """Whether the optimizer has made no states yet for some parameters; it may need none."""
@@ -135,36 +131,67 @@ class _TrainStep:
 
     def _trained(self) -> list[Tensor]:
         """The parameters that the optimizer changes."""
-        return [one for group in self._optimizer.param_groups for one in group["params"] if one.requires_grad]
+        return [one for one in trained_by(self._optimizer) if one in self._names]
 
-    def _program(self, leaves: Sequence[Any], structure: Any) -> _Program | None:
-        """The program for such a batch; None if the step is no one graph."""
+    def _look(self) -> None:
+        """Notices what has changed in the model."""
+        if not self._state.look():
+            return
+        self._names = {one: name for name, one in self._state.parameters.items()}
+        if any(one not in self._names for one in trained_by(self._optimizer)):
+            warn_once(
+                "ferrite: the model has other parameters than the optimizer, which does not train them; make "
+                "another optimizer after load_state_dict(assign=True)"
+            )
+
+    def _step_for(self, leaves: Sequence[Any], structure: Any) -> Callable[[], Tensor] | None:
+        """The step with such a batch, as one program; None if it is no one graph."""
         self._count()
-        key = (
+        inputs = self._inputs(leaves)
+        # Programs with equal types differ in constants.
+        types = (
             structure,
-            tuple(type_of(one) if isinstance(one, Tensor) else frozen(one) for one in leaves),
+            tuple(type_of(one) if isinstance(one, Tensor) else type(one) for one in leaves),
+            inputs.trained,
+            inputs.counter_of,
+            tuple(map(tuple, inputs.states)),
+            tuple(len(group["params"]) for group in self._optimizer.param_groups),
+        )
+        constants = _Constants(
+            tuple(frozen(one) for one in leaves if not isinstance(one, Tensor)),
             self._state.number,
-            tuple(one.requires_grad for one in self._names),
-            tuple(self._counter_of.get(one, -1) for one in self._names),
             tuple(
                 tuple((name, value) for name, value in group.items() if name not in ("params", "lr"))
                 for group in self._optimizer.param_groups
             ),
         )
-        if key not in self._programs:
-            try:
-                self._programs[key] = self._compiled(leaves, structure)
-            except Error:
-                raise
-            except Exception as error:  # of the tracer, about code that runs in PyTorch
-                self._divide(error)
-                return None
-        return self._programs[key]
+        programs = self._programs.setdefault(types, {})
+        try:
+            if hook := hook_of(self._state.modules, self._state.parameters, self._optimizer):
+                raise ValueError(f"{hook} has hooks")
+            program = programs.get(constants)
+            if program is None:
+                if len(programs) >= torch._dynamo.config.recompile_limit:
+                    raise ValueError(self._endless(constants, list(programs)[-1], len(programs)))
+                program = programs[constants] = self._compiled(inputs, leaves, structure)
+        except Error:
+            raise
+        except Exception as error:  # of the tracer, about code that runs in PyTorch
+            self._divide(error)
+            return None
+        return lambda: self._run(program, inputs)
 
-    def _compiled(self, leaves: Sequence[Any], structure: Any) -> _Program:
-        if self._optimizer._optimizer_step_pre_hooks or self._optimizer._optimizer_step_post_hooks:
-            raise ValueError("the optimizer has hooks")
-        inputs = self._inputs(leaves)
+    def _endless(self, constants: _Constants, before: _Constants, count: int) -> str:
+        """Tells what changes from step to step."""
+        text = f"after {count} programs for different constants, "
+        for old, new in zip(before.batch, constants.batch, strict=True):
+            if old != new:
+                return f"{text}an argument of the loss changes from {old[-1]} to {new[-1]}; pass a tensor"
+        if (name := self._state.difference(before.state)) is not None:
+            return f"{text}'{name}' of the model changes again; make it a tensor"
+        return f"{text}the optimizer has other numbers again; only its learning rates may change in each step"
+
+    def _compiled(self, inputs: StepInputs, leaves: Sequence[Any], structure: Any) -> _Program:
         places = [k for k, one in enumerate(leaves) if isinstance(one, Tensor)]
 
         def arguments(tensors: Sequence[Tensor]) -> Sequence[Any]:
@@ -178,8 +205,8 @@ class _TrainStep:
         changed = [placeholders.index(node) for node in changed_inputs(graph.graph)]
         return _Program(compile_graph(graph, self._options, "step"), changed, attributes)
 
-    def _run(self, program: _Program, leaves: Sequence[Any]) -> Tensor:
-        tensors = self._inputs(leaves).tensors()
+    def _run(self, program: _Program, inputs: StepInputs) -> Tensor:
+        tensors = inputs.tensors()
         changed = [tensors[k] for k in program.changed]
         with torch.no_grad():
             value, *attributes = program.run(tensors)
@@ -195,10 +222,9 @@ class _TrainStep:
         rates = []
         for number, group in enumerate(self._optimizer.param_groups):
             rate = group.get("lr", 0.0)
-            if isinstance(rate, Tensor):
-                rates.append(rate)
-            else:
-                rates.append(self._rates[number].fill_(rate))
+            if number == len(self._rates):
+                self._rates.append(_rate_on(group))
+            rates.append(rate if isinstance(rate, Tensor) else self._rates[number].fill_(rate))
         states = []
         for one in trained:
             own = self._optimizer.state[one] if one in self._optimizer.state else {}
@@ -255,9 +281,18 @@ class _TrainStep:
             ) from error
         if self._options.fallback == "warn":
             warn_once(f"ferrite: the training step runs as two graphs, since it cannot be one: {text}")
-        self._in_two = _step_of_two_graphs(
+        self._in_two = StepInTwo(
             self._model, self._loss, self._optimizer, self._options, self._clip_norm
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Constants:
+    """The numbers of the batch and of the optimizer's groups, and the number of the model's state."""
+
+    batch: tuple[Any, ...]
+    state: int
+    groups: tuple[Any, ...]
 
 
 class _Program:
@@ -294,34 +329,3 @@ def _release_free_memory() -> None:
 
 def _is_counter(value: Any) -> bool:
     return isinstance(value, Tensor) and value.dim() == 0 and value.is_floating_point()
-
-
-def _step_of_two_graphs(
-    model: torch.nn.Module,
-    loss: Callable[..., Tensor],
-    optimizer: torch.optim.Optimizer,
-    options: Options,
-    clip_norm: float | None,
-) -> Callable[..., Tensor]:
-    """Forward pass, loss and backward pass are one graph; the optimizer is a second one, since PyTorch
-    divides there."""
-    parameters = [one for group in optimizer.param_groups for one in group["params"] if one.requires_grad]
-
-    def step(*batch: Any) -> Tensor:
-        value = loss(model, *batch)
-        gradients = torch.autograd.grad(value, parameters, allow_unused=True)
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
-        if clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return value.detach()
-
-    compiled = torch.compile(step, backend=backend, options=dataclasses.asdict(options), dynamic=False)
-
-    def run(*batch: Any) -> Tensor:
-        with torch._dynamo.config.patch(trace_autograd_ops=True):
-            return compiled(*batch)
-
-    return run

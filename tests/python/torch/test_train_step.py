@@ -396,6 +396,108 @@ class TrainStep(BackendTest):
             with self.assertWarnsRegex(UserWarning, f"runs as two graphs, .*{said}"):
                 self.check_changes(forward, fallback="warn")
 
+    def test_constants_that_change_without_end(self):
+        def loss(model, x, target, factor):
+            return factor * mse(model, x, target)
+
+        def set_scale(model):
+            model.scale += 1.0
+
+        model = nn.Linear(6, 4)
+        step = self.step(model, loss, torch.optim.SGD(model.parameters(), lr=0.05), fallback="warn")
+        ((x, target),) = self.batches(1)
+        with torch._dynamo.config.patch(recompile_limit=2):
+            with Reports() as graphs:
+                step(x, target, 1.0)
+                step(x, target, 2.0)
+                with self.assertWarnsRegex(UserWarning, "after 2 programs .* from 2.0 to 3.0; pass a tensor"):
+                    step(x, target, 3.0)
+            self.assertEqual([graph.kind for graph in graphs][:2], ["step"] * 2)
+            with torch.no_grad():
+                expected = loss(model, x, target, 4.0)
+            torch.testing.assert_close(step(x, target, 4.0), expected)
+            with self.assertWarnsRegex(UserWarning, "'scale' of the model changes again; make it a tensor"):
+                self.check_changes(lambda model, x: x * model.scale, set_scale, fallback="warn")
+
+    def test_hooks(self):
+        def of_gradient(model, optimizer):
+            return model[0].weight.register_hook(lambda gradient: 3 * gradient)
+
+        def after_gradient(model, optimizer):
+            def change(parameter):
+                parameter.grad.mul_(3)
+
+            return model[0].bias.register_post_accumulate_grad_hook(change)
+
+        def of_module(model, optimizer):
+            return model[1].register_full_backward_hook(lambda module, inputs, outputs: (3 * inputs[0],))
+
+        def of_optimizer(model, optimizer):
+            def change(*_):
+                model[0].weight.grad.mul_(3)
+
+            return optimizer.register_step_pre_hook(change)
+
+        for add, said in (
+            (of_gradient, "'0.weight' of the model has hooks"),
+            (after_gradient, "'0.bias' of the model has hooks"),
+            (of_module, "'1' of the model has hooks"),
+            (of_optimizer, "the optimizer has hooks"),
+        ):
+            model = perceptron()
+            other = copy.deepcopy(model)
+            optimizer, own = (torch.optim.SGD(one.parameters(), lr=0.05) for one in (model, other))
+            step = self.step(other, mse, own, fallback="warn")
+            for k, batch in enumerate(self.batches()):
+                self.eager_step(model, mse, optimizer, batch)
+                if k == 2:
+                    with self.assertWarnsRegex(UserWarning, f"runs as two graphs, .*{said}"):
+                        step(*batch)
+                else:
+                    step(*batch)
+                self.assertTrainedAlike(model, other)
+                if k == 1:
+                    hooks = [add(model, optimizer), add(other, own)]
+            for hook in hooks:
+                hook.remove()
+            self.eager_step(model, mse, optimizer, batch)
+            step(*batch)
+            self.assertTrainedAlike(model, other)
+
+    def test_a_group_is_added(self):
+        model = perceptron()
+        other = copy.deepcopy(model)
+        optimizer, own = (OPTIMIZERS["AdamW"](one[2].parameters()) for one in (model, other))
+        with Reports() as graphs:
+            step = self.step(other, mse, own)
+            for k, batch in enumerate(self.batches(5)):
+                if k == 2:
+                    for one, trains in ((model, optimizer), (other, own)):
+                        trains.add_param_group({"params": list(one[0].parameters()), "lr": 0.1})
+                model[0].zero_grad()
+                self.eager_step(model, mse, optimizer, batch)
+                step(*batch)
+                self.assertTrainedAlike(model, other)
+        self.assertEqual([graph.kind for graph in graphs], ["step"] * 2)
+
+    def test_parameters_are_replaced(self):
+        model = perceptron()
+        other = copy.deepcopy(model)
+        optimizer, own = (torch.optim.SGD(one.parameters(), lr=0.05) for one in (model, other))
+        with Reports() as graphs:
+            step = self.step(other, mse, own)
+            for k, batch in enumerate(self.batches(5)):
+                torch.testing.assert_close(step(*batch), self.eager_step(model, mse, optimizer, batch))
+                self.assertTrainedAlike(model, other)
+                if k == 1:  # the optimizer keeps two of the old ones
+                    stored = {name: 2 * one for name, one in model[0].state_dict().items()}
+                    for one in (model, other):
+                        one[0].load_state_dict(copy.deepcopy(stored), assign=True)
+                if k == 2:
+                    for one, trains in ((model, optimizer), (other, own)):
+                        trains.param_groups[0]["params"] = list(one.parameters())
+        self.assertEqual({graph.kind for graph in graphs}, {"step"})
+
     def asks_for_a_value(self, model, x, target):
         value = mse(model, x, target)
         return value * 2 if value.item() > 0.1 else value
