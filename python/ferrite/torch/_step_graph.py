@@ -318,17 +318,15 @@ class StepTracer:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss, and the tensors that become attributes. numbers: of all groups of the optimizer, instead
         of their own."""
-        trained = set(given.trained)
         leaves = {
-            name: one.detach().requires_grad_() if name in trained else one
+            name: one.detach().requires_grad_() if name in given.trained else one
             for name, one in given.parameters.items()
         }
         with torch.enable_grad():
             loss, used = value({**leaves, **given.buffers, **given.attributes}, given.batch)
             _keep_no_stack_traces()
-            gradients = torch.autograd.grad(
-                loss.sum(), [leaves[name] for name in given.trained], allow_unused=True
-            )
+            trained = [leaves[name] for name in given.trained]
+            gradients = torch.autograd.grad(loss.sum(), trained, allow_unused=True) if trained else ()
         with torch.no_grad():
             for name, buffer in given.buffers.items():
                 if used[name] is not buffer:  # a module has put another tensor there

@@ -95,8 +95,8 @@ class StepInTwo:
         self._step: Callable[..., Tensor] | None = None
         self._parts: tuple[Callable[..., Tensor], Callable[[], Any]] | None = None
 
-    # Steps of several models share what Dynamo keeps for their code, and it expects no hooks to differ unless it
-    # is told so.
+    # Steps of several models share what Dynamo keeps for their code, and it expects their hooks to be equal
+    # unless it is told otherwise.
     def run(self, batch: Sequence[Any]) -> Tensor:
         """One step. With hooks, autograd runs the backward pass, and with it the hooks."""
         modules, parameters = dict(self._model.named_modules()), dict(self._model.named_parameters())
