@@ -17,6 +17,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+import torch.utils.checkpoint
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._functorch._aot_autograd.functional_utils import from_fun, has_data_mutation, to_fun
@@ -119,6 +120,32 @@ class _TensorsAsScalars(TorchFunctionMode):
             base, one, other = args
             term = self._products[function](one, other)
         return (base.add_ if function in self._in_place else base.add)(term * factor)
+
+
+class _PlainCheckpoint:
+    """Stands for the autograd function of reentrant checkpoints, whose backward pass runs the code again."""
+
+    @staticmethod
+    def apply(function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        # As the function does, it gives no gradients where no argument takes one.
+        needs_gradient = any(isinstance(one, Tensor) and one.requires_grad for one in args)
+        with torch.set_grad_enabled(needs_gradient and torch.is_grad_enabled()):
+            return function(*args)
+
+
+def _plain_checkpoint(*_: Any, **__: Any) -> Iterator[None]:
+    """Stands for what runs before and after the code of other checkpoints."""
+    yield
+
+
+@contextlib.contextmanager
+def _without_checkpoints() -> Iterator[None]:
+    """torch.utils.checkpoint calls its function, and no more: the compiler decides what a program keeps."""
+    module = torch.utils.checkpoint
+    generator = "_checkpoint_without_reentrant_generator"  # newer PyTorch has it with the suffix _impl
+    stand_ins = {name: _plain_checkpoint for name in vars(module) if name.startswith(generator)}
+    with mock.patch.multiple(module, CheckpointFunction=_PlainCheckpoint, **stand_ins):
+        yield
 
 
 class _NoOtherChanges(TorchDispatchMode):
@@ -279,7 +306,12 @@ class StepTracer:
         self, members: Mapping[str, Tensor], arguments: Sequence[Any]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss with these members and attributes, and what is in their places then."""
-        with _drawing_nothing(), self._state.replaced(members) as used, _NoOtherChanges():
+        with (
+            _drawing_nothing(),
+            self._state.replaced(members) as used,
+            _NoOtherChanges(),
+            _without_checkpoints(),
+        ):
             value = self._loss(self._model, *arguments)
         if not isinstance(value, Tensor) or value.numel() != 1:
             raise ValueError("the loss is no tensor of one element")
@@ -318,15 +350,16 @@ class StepTracer:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss, and the tensors that become attributes. numbers: of all groups of the optimizer, instead
         of their own."""
+        trained = set(given.trained)
         leaves = {
-            name: one.detach().requires_grad_() if name in given.trained else one
+            name: one.detach().requires_grad_() if name in trained else one
             for name, one in given.parameters.items()
         }
         with torch.enable_grad():
             loss, used = value({**leaves, **given.buffers, **given.attributes}, given.batch)
             _keep_no_stack_traces()
-            trained = [leaves[name] for name in given.trained]
-            gradients = torch.autograd.grad(loss.sum(), trained, allow_unused=True) if trained else ()
+            changed = [leaves[name] for name in given.trained]
+            gradients = torch.autograd.grad(loss.sum(), changed, allow_unused=True) if changed else ()
         with torch.no_grad():
             for name, buffer in given.buffers.items():
                 if used[name] is not buffer:  # a module has put another tensor there

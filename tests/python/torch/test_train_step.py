@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from common import BackendTest, main
 from ferrite.torch import _compile
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 OPTIMIZERS = {
     "SGD": functools.partial(torch.optim.SGD, lr=0.05),
@@ -158,6 +159,16 @@ class TrainStep(BackendTest):
         self.assertOneProgram(graphs)
         self.assertEqual({type(one) for one in model.parameters()}, {nn.Parameter})
         self.assertEqual({type(one) for one in model.state_dict().values()}, {torch.Tensor})
+
+    def test_checkpoints_are_in_the_program(self):
+        for reentrant in (False, True):
+
+            def loss(model, x, target, reentrant=reentrant):
+                x = model[:2](x)
+                return F.mse_loss(checkpoint(model[2], x, use_reentrant=reentrant), target)
+
+            _, _, graphs = self.check(perceptron(), OPTIMIZERS["SGD"], loss, self.batches(3))
+            self.assertOneProgram(graphs)
 
     def test_frozen_parameters_and_groups(self):
         model = perceptron()
