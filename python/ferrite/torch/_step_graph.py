@@ -29,7 +29,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ferrite.torch._options import Options
-from ferrite.torch._pre_grad import has_pre_grad_passes, with_pre_grad_passes
+from ferrite.torch._pre_grad import has_passes, with_pre_grad_passes
 from ferrite.torch._step_state import ModelState
 
 Tensor = torch.Tensor
@@ -277,7 +277,7 @@ class StepTracer:
             return make_fx(step, decomposition_table=dict(decompositions), record_stack_traces=True)(*fakes)
 
         with mode, _compiling():
-            if has_pre_grad_passes(self._options, fakes):
+            if has_passes("pre_grad", self._options, fakes):
                 value = self._with_pre_grad_passes(inputs.with_tensors(fakes), value)
             try:
                 traced = traced_as({})

@@ -27,7 +27,9 @@ Tensor = torch.Tensor
 _own = frozenset(vars(torch.nn.Module())) - {"training"}
 _plain = (bool, int, float, complex, str, bytes, type(None), enum.Enum, torch.dtype, torch.device)
 _containers = (list, dict, set, deque)
-_longest = 1000  # containers with more elements count by their identity
+# Containers with more elements, or within more containers, count by their identity.
+_longest = 1000
+_deepest = 8
 
 
 class StateError(ValueError):
@@ -58,19 +60,19 @@ _nothing: Mapping[int, Any] = {}
 _missing = object()
 
 
-def frozen(value: Any, stand_ins: Mapping[int, Any] = _nothing) -> Any:
+def frozen(value: Any, stand_ins: Mapping[int, Any] = _nothing, depth: int = 0) -> Any:
     """Stands for a value in a key: its type and itself for numbers and settings, its elements for
     containers of them, and its identity for all others.
 
-    stand_ins: objects by the identities of what stands for them.
+    stand_ins: objects by the identities of what stands for them. depth: of the containers that hold it.
     """
     if isinstance(value, _plain):
         return type(value), value
     if isinstance(value, weakref.ref):
-        return type(value), frozen(value(), stand_ins)
-    if isinstance(value, tuple) or _is_watched(value):
+        return type(value), frozen(value(), stand_ins, depth)
+    if depth < _deepest and (isinstance(value, tuple) or _is_watched(value)):
         elements = value.items() if isinstance(value, dict) else value
-        return type(value), *(frozen(one, stand_ins) for one in elements)
+        return type(value), *(frozen(one, stand_ins, depth + 1) for one in elements)
     return Same(stand_ins.get(id(value), value))
 
 

@@ -17,6 +17,7 @@ from ferrite.torch._compile import compile_graph, warn_once
 from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import changed_inputs
 from ferrite.torch._options import Options
+from ferrite.torch._pre_grad import has_passes
 from ferrite.torch._step_graph import StepInputs, StepTracer
 from ferrite.torch._step_in_two import StepInTwo, hook_of, step_in_pytorch, trained_by
 from ferrite.torch._step_state import ModelState, frozen, type_of
@@ -38,19 +39,22 @@ def train_step(
     All of it is one program. It writes parameters, buffers and the optimizer's states where they are, and
     stores no gradient that only the optimizer reads: `parameter.grad` is None after a step. The first call
     runs in PyTorch, since an optimizer makes its states in its first step, and compiles. Learning rates may
-    change at any time. Other numbers of the optimizer, shapes of the batch, training and evaluation mode and
-    `requires_grad` may change too; a program is compiled for each combination.
+    change at any time. Other numbers of the optimizer and of the batch, shapes, `requires_grad`, and what the
+    model's modules hold in Python, such as their mode, may change too; a program is compiled for each
+    combination.
 
-    model: with all parameters of the optimizer. Models within DDP and FSDP are an Error (FE-Y01).
+    model: with all parameters of the optimizer when this is called. Models within DDP and FSDP are an Error
+        (FE-Y01).
     loss: called as loss(model, *batch); returns a tensor of one element.
     optimizer: of torch.optim, or another whose step can be traced. Its state_dict() is valid after each step.
     options: as for torch.compile(backend="ferrite").
     clip_norm: the norm to which the gradients are scaled down if theirs is larger, as by clip_grad_norm_.
 
-    A step that cannot be traced (it asks for values of tensors, or the optimizer has hooks) runs as two
-    graphs instead, of which the second is the optimizer, and a warning says so once; with the option
-    fallback="error" it is an Error (FE-Y02). Raises what the model raises. One thread at a time may call the
-    function.
+    A step that cannot be one graph runs as two from then on, of which the second is the optimizer, and a
+    warning says so once; with the option fallback="error" it is an Error (FE-Y02). Such steps ask for values
+    of tensors, change Python state of the model, have hooks on gradients, modules or the optimizer, or have
+    constants that change more often than torch._dynamo.config.recompile_limit. Raises what the
+    model raises. One thread at a time may call the function.
     """
     return _TrainStep(model, loss, optimizer, Options.of(options), clip_norm)
 
@@ -161,7 +165,7 @@ class _TrainStep:
             tuple(frozen(one) for one in leaves if not isinstance(one, Tensor)),
             self._state.number,
             tuple(
-                tuple((name, value) for name, value in group.items() if name not in ("params", "lr"))
+                tuple((name, frozen(value)) for name, value in group.items() if name not in ("params", "lr"))
                 for group in self._optimizer.param_groups
             ),
         )
@@ -200,6 +204,9 @@ class _TrainStep:
                 given[place] = tensor
             return pytree.tree_unflatten(given, structure)
 
+        for hook in ("joint_pre", "joint_post"):
+            if has_passes(hook, self._options, inputs.tensors()) and self._options.fallback != "silent":
+                warn_once(f"ferrite: passes at {hook} do not run in train_step; run them at post_grad_pre")
         graph, attributes = self._tracer.trace(inputs, arguments, decompositions())
         placeholders = graph.graph.find_nodes(op="placeholder")
         changed = [placeholders.index(node) for node in changed_inputs(graph.graph)]
