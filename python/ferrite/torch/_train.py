@@ -82,10 +82,10 @@ class _TrainStep:
                     "graph; compile the model with torch.compile instead",
                     "train_step",
                 )
-        self._names = {one: name for name, one in self._state.parameters.items()}
+        self._names = {id(one): name for name, one in self._state.parameters.items()}
         for group in optimizer.param_groups:
             for one in group["params"]:
-                if one not in self._names:
+                if id(one) not in self._names:
                     raise Error(
                         "FE-Y01",
                         f"the optimizer has a parameter of shape {list(one.shape)} that the model has not; "
@@ -99,7 +99,9 @@ class _TrainStep:
         )  # parameter -> its element of a counter, which is its state "step"
         self._counter_of: dict[Tensor, int] = {}
         self._tracer = StepTracer(model, loss, optimizer, self._state, clip_norm, options)
-        self._stepped: set[Tensor] = set()  # the parameters of the optimizer's last step in PyTorch
+        # The parameters for which the optimizer has made its states, by identity, and whether it makes any.
+        self._stepped: dict[int, Tensor] = {}
+        self._makes_states = False
         self._programs: dict[Any, _Program] = {}
         self._in_two: StepInTwo | None = None
         self._lock = lock_that_survives_forks()
@@ -110,7 +112,8 @@ class _TrainStep:
                 return self._in_two.run(batch)
             self._look()
             first = None
-            if self._has_new_parameters():
+            trained = self._trained()
+            if self._has_new(trained):
                 first = step_in_pytorch(
                     self._model,
                     lambda *batch: self._loss(self._model, *batch),
@@ -119,39 +122,49 @@ class _TrainStep:
                     self._clip_norm,
                     batch,
                 )
-                self._stepped = set(self._trained())
                 self._look()  # the step may have changed the model
+                trained = self._trained()
+                self._stepped = {id(one): one for one in trained}
+                self._makes_states = bool(self._optimizer.state)
             leaves, structure = pytree.tree_flatten(batch)
-            run = self._step_for(leaves, structure)
+            run = self._step_for(trained, leaves, structure)
             if first is not None:
                 _release_free_memory()
                 return first
             return run() if run is not None else self._in_two.run(batch)
 
-    def _has_new_parameters(self) -> bool:
+    def _has_new(self, trained: list[Tensor]) -> bool:
         """Whether the optimizer has made no states yet for some parameters; it may need none."""
-        state, stepped = self._optimizer.state, self._stepped
-        return any(one not in state and one not in stepped for one in self._trained())
+        state = self._optimizer.state
+        if self._makes_states and not state:
+            self._stepped = {}
+        new = {id(one): one for one in trained if id(one) not in self._stepped}
+        if any(one not in state for one in new.values()):
+            return True
+        self._stepped.update(new)
+        return False
 
     def _trained(self) -> list[Tensor]:
         """The parameters that the optimizer changes."""
-        return [one for one in trained_by(self._optimizer) if one in self._names]
+        return [one for one in trained_by(self._optimizer) if id(one) in self._names]
 
     def _look(self) -> None:
         """Notices what has changed in the model."""
         if not self._state.look():
             return
-        self._names = {one: name for name, one in self._state.parameters.items()}
-        if any(one not in self._names for one in trained_by(self._optimizer)):
+        self._names = {id(one): name for name, one in self._state.parameters.items()}
+        if any(id(one) not in self._names for one in trained_by(self._optimizer)):
             warn_once(
                 "ferrite: the model has other parameters than the optimizer, which does not train them; make "
                 "another optimizer after load_state_dict(assign=True)"
             )
 
-    def _step_for(self, leaves: Sequence[Any], structure: Any) -> Callable[[], Tensor] | None:
+    def _step_for(
+        self, trained: list[Tensor], leaves: Sequence[Any], structure: Any
+    ) -> Callable[[], Tensor] | None:
         """The step with such a batch, as one program; None if it is no one graph."""
-        self._count()
-        inputs = self._inputs(leaves)
+        self._count(trained)
+        inputs = self._inputs(trained, leaves)
         # Programs with equal types differ in constants.
         types = (
             structure,
@@ -224,17 +237,17 @@ class _TrainStep:
         self._optimizer._opt_called = True  # what learning rate schedules look at
         return value
 
-    def _inputs(self, leaves: Sequence[Any]) -> StepInputs:
-        trained = self._trained()
+    def _inputs(self, trained: list[Tensor], leaves: Sequence[Any]) -> StepInputs:
         rates = []
         for number, group in enumerate(self._optimizer.param_groups):
             rate = group.get("lr", 0.0)
             if number == len(self._rates):
                 self._rates.append(_rate_on(group))
             rates.append(rate if isinstance(rate, Tensor) else self._rates[number].fill_(rate))
+        state = self._optimizer.state
         states = []
         for one in trained:
-            own = self._optimizer.state[one] if one in self._optimizer.state else {}
+            own = state.get(one, {})
             counted = one in self._counted
             states.append(
                 {
@@ -245,7 +258,7 @@ class _TrainStep:
             )
         return StepInputs(
             parameters=dict(self._state.parameters),
-            trained=tuple(self._names[one] for one in trained),
+            trained=tuple(self._names[id(one)] for one in trained),
             buffers=self._state.buffers,
             attributes=self._state.attributes,
             states=tuple(states),
@@ -255,14 +268,14 @@ class _TrainStep:
             batch=tuple(one for one in leaves if isinstance(one, Tensor)),
         )
 
-    def _count(self) -> None:
+    def _count(self, trained: list[Tensor]) -> None:
         """Makes the counters "step" of parameters with equal counts elements of one vector, which is one
         input of the program and one calculation for all of them. They are still tensors of their own for
         everybody else.
         """
         state = self._optimizer.state
         counters = {
-            one: state[one]["step"] for one in self._trained() if _is_counter(state.get(one, {}).get("step"))
+            one: state[one]["step"] for one in trained if _is_counter(state.get(one, {}).get("step"))
         }
         if counters.keys() == self._counted.keys() and all(
             self._counted[one] is step for one, step in counters.items()
