@@ -143,7 +143,9 @@ def _without_checkpoints() -> Iterator[None]:
     """torch.utils.checkpoint calls its function, and no more: the compiler decides what a program keeps."""
     module = torch.utils.checkpoint
     generator = "_checkpoint_without_reentrant_generator"  # newer PyTorch has it with the suffix _impl
-    stand_ins = {name: _plain_checkpoint for name in vars(module) if name.startswith(generator)}
+    stand_ins: dict[str, Any] = {
+        name: _plain_checkpoint for name in vars(module) if name.startswith(generator)
+    }
     with mock.patch.multiple(module, CheckpointFunction=_PlainCheckpoint, **stand_ins):
         yield
 

@@ -17,7 +17,7 @@ import operator
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -80,7 +80,7 @@ def _is_watched(value: Any) -> bool:
     return isinstance(value, _containers) and len(value) <= _longest
 
 
-def _is_input(value: Any) -> bool:
+def _is_input(value: Any) -> TypeGuard[Tensor]:
     """Whether an attribute of a module is an input of the graph. Results of an earlier step are, although
     they have a graph; leaves that take gradients are not."""
     return (
@@ -154,7 +154,7 @@ class ModelState:
         key: dict[str, Any] = {name: type_of(one) for name, one in members.items()}
         first = {id(one): name for name, one in members.items()}
         for path, module in named.items():
-            attributes = vars(module)
+            attributes = module.__dict__
             names = []
             for name, value in attributes.items():
                 if name in _own:
@@ -256,7 +256,7 @@ class ModelState:
         ]
         for place in self._places:
             originals.setdefault(place.name, place.attributes[place.key])
-        before = [(path, vars(one), dict(vars(one))) for path, one in self.modules.items()]
+        before = [(path, one.__dict__, dict(one.__dict__)) for path, one in self.modules.items()]
         contents = [(name, one, copy.copy(one)) for name, one in self._watched.values()]
         used: dict[str, Tensor] = {}
         try:

@@ -102,7 +102,7 @@ class _TrainStep:
         # The parameters for which the optimizer has made its states, by identity, and whether it makes any.
         self._stepped: dict[int, Tensor] = {}
         self._makes_states = False
-        self._programs: dict[Any, _Program] = {}
+        self._programs: dict[Any, dict[_Constants, _Program]] = {}
         self._in_two: StepInTwo | None = None
         self._lock = lock_that_survives_forks()
 
@@ -131,7 +131,10 @@ class _TrainStep:
             if first is not None:
                 _release_free_memory()
                 return first
-            return run() if run is not None else self._in_two.run(batch)
+            if run is not None:
+                return run()
+            assert self._in_two is not None
+            return self._in_two.run(batch)
 
     def _has_new(self, trained: list[Tensor]) -> bool:
         """Whether the optimizer has made no states yet for some parameters; it may need none."""
