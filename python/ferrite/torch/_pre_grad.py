@@ -39,7 +39,7 @@ def with_pre_grad_passes(module: fx.GraphModule, inputs: Sequence[Any], options:
     differentiated = any(isinstance(one, torch.Tensor) and one.requires_grad for one in tensors)
     if not torch.is_grad_enabled() or not differentiated:
         return module
-    if not has_pre_grad_passes(options, tensors):
+    if not has_passes("pre_grad", options, tensors):
         return module
     session = session_for(options, device_type_of(one for one in tensors if isinstance(one, torch.Tensor)))
     report = Report("pre_grad", sum(node.op == "call_function" for node in module.graph.nodes))
@@ -62,10 +62,10 @@ def with_pre_grad_passes(module: fx.GraphModule, inputs: Sequence[Any], options:
     return module
 
 
-def has_pre_grad_passes(options: Options, tensors: Iterable[Any]) -> bool:
-    """Whether the pipeline for these tensors has passes that must run before differentiation."""
+def has_passes(hook: str, options: Options, tensors: Iterable[Any]) -> bool:
+    """Whether the pipeline for these tensors has passes of plugins at a hook."""
     session = session_for(options, device_type_of(one for one in tensors if isinstance(one, torch.Tensor)))
-    passes = [line.split("\t") for line in session._session.passes("pre_grad").splitlines()]
+    passes = [line.split("\t") for line in session._session.passes(hook).splitlines()]
     return any(plugin != "ferrite.passes" for _, plugin in passes)  # constants are folded later, too
 
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import random
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
 import torch
+import torch.utils.checkpoint
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._functorch._aot_autograd.functional_utils import from_fun, has_data_mutation, to_fun
@@ -22,14 +25,17 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ferrite.torch._options import Options
-from ferrite.torch._pre_grad import has_pre_grad_passes, with_pre_grad_passes
+from ferrite.torch._pre_grad import has_passes, with_pre_grad_passes
+from ferrite.torch._step_state import ModelState
 
 Tensor = torch.Tensor
 State = dict[str, Any]
-# The loss of parameters and buffers, by name, and a batch; and the tensors that are in the members' places
-# afterwards.
+# The loss of parameters, buffers and attributes, by name, and a batch; and the tensors that are in their
+# places afterwards.
 _Value = Callable[[Mapping[str, Tensor], Sequence[Tensor]], tuple[Tensor, dict[str, Tensor]]]
 
 
@@ -38,6 +44,7 @@ class StepInputs:
     """The tensors of a step, or what stands for them while it is traced.
 
     parameters: by name in the model. trained: the names of those that the optimizer changes.
+    attributes: other tensors of the model's modules, by name.
     states: for each trained parameter, its tensors in the optimizer's state but for the counter "step".
     counters: the steps so far, as f32; one vector for all parameters of equal counts. counter_of: for each
         trained parameter the number of its vector, -1 if it has none.
@@ -48,6 +55,7 @@ class StepInputs:
     parameters: dict[str, Tensor]
     trained: tuple[str, ...]
     buffers: dict[str, Tensor]
+    attributes: dict[str, Tensor]
     states: tuple[dict[str, Tensor], ...]
     counters: tuple[Tensor, ...]
     counter_of: tuple[int, ...]
@@ -60,6 +68,7 @@ class StepInputs:
         return [
             *self.parameters.values(),
             *self.buffers.values(),
+            *self.attributes.values(),
             *states,
             *self.counters,
             *self.rates,
@@ -80,6 +89,7 @@ class StepInputs:
             self,
             parameters=named(self.parameters),
             buffers=named(self.buffers),
+            attributes=named(self.attributes),
             states=tuple(named(state) for state in self.states),
             counters=listed(self.counters),
             rates=listed(self.rates),
@@ -112,6 +122,78 @@ class _TensorsAsScalars(TorchFunctionMode):
         return (base.add_ if function in self._in_place else base.add)(term * factor)
 
 
+class _PlainCheckpoint:
+    """Stands for the autograd function of reentrant checkpoints, whose backward pass runs the code again."""
+
+    @staticmethod
+    def apply(function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        # As the function does, it gives no gradients where no argument takes one.
+        needs_gradient = any(isinstance(one, Tensor) and one.requires_grad for one in args)
+        with torch.set_grad_enabled(needs_gradient and torch.is_grad_enabled()):
+            return function(*args)
+
+
+def _plain_checkpoint(*_: Any, **__: Any) -> Iterator[None]:
+    """Stands for what runs before and after the code of other checkpoints."""
+    yield
+
+
+@contextlib.contextmanager
+def _without_checkpoints() -> Iterator[None]:
+    """torch.utils.checkpoint calls its function, and no more: the compiler decides what a program keeps."""
+    module = torch.utils.checkpoint
+    generator = "_checkpoint_without_reentrant_generator"  # newer PyTorch has it with the suffix _impl
+    stand_ins: dict[str, Any] = {
+        name: _plain_checkpoint for name in vars(module) if name.startswith(generator)
+    }
+    with mock.patch.multiple(module, CheckpointFunction=_PlainCheckpoint, **stand_ins):
+        yield
+
+
+class _NoOtherChanges(TorchDispatchMode):
+    """The model changes none of the real tensors that it reads while it is traced."""
+
+    supports_higher_order_operators = True
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        schema = getattr(function, "_schema", None)
+        if schema is not None and schema.is_mutable:
+            given = dict(zip((one.name for one in schema.arguments), args, strict=False)) | (kwargs or {})
+            changed = [given.get(one.name) for one in schema.arguments if one.is_write]
+            if any(type(one) in (Tensor, torch.nn.Parameter) for one in pytree.tree_leaves(changed)):
+                raise ValueError("it changes a tensor that is no parameter, buffer or attribute of the model")
+        return function(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def _drawing_nothing() -> Iterator[None]:
+    """Raises ValueError if numbers were drawn from the generators of Python or NumPy, which then are as
+    before: each step has others."""
+    numpy = sys.modules.get("numpy")
+    before = random.getstate(), numpy and numpy.random.get_state()
+    try:
+        yield
+        of_numpy = numpy and repr(numpy.random.get_state()) != repr(before[1])
+        if of_numpy or random.getstate() != before[0]:
+            raise ValueError("it draws random numbers of Python or NumPy; use those of PyTorch")
+    finally:
+        random.setstate(before[0])
+        if numpy:
+            numpy.random.set_state(before[1])
+
+
+def _check_memory(inputs: StepInputs) -> None:
+    """Raises ValueError for an attribute that is a part of another input: a program may change one before it
+    reads the other."""
+    attributes = {name: one.untyped_storage() for name, one in inputs.attributes.items()}
+    others = dataclasses.replace(inputs, attributes={}, batch=()).tensors()
+    pointers = [one.untyped_storage().data_ptr() for one in others] if attributes else []
+    pointers += [one.data_ptr() for one in attributes.values()]
+    for name, storage in attributes.items():
+        if storage.nbytes() and pointers.count(storage.data_ptr()) > 1:
+            raise ValueError(f"'{name}' of the model shares its memory with another tensor")
+
+
 @contextlib.contextmanager
 def _compiling() -> Iterator[None]:
     """Code that asks torch.compiler.is_compiling() hears that it is traced: optimizers then leave counters
@@ -142,8 +224,8 @@ def _replaced(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]], st
 class StepTracer:
     """Traces steps of a model, a loss and an optimizer.
 
-    loss: as of train_step. names: of the optimizer's parameters in the model, by the parameter.
-    clip_norm: the largest norm of all gradients; None: any. options: whose passes of pre_grad run.
+    state: of the model. loss: as of train_step. clip_norm: the largest norm of all gradients; None: any.
+    options: whose passes of pre_grad run.
     """
 
     def __init__(
@@ -151,14 +233,14 @@ class StepTracer:
         model: torch.nn.Module,
         loss: Callable[..., Tensor],
         optimizer: torch.optim.Optimizer,
-        names: Mapping[Tensor, str],
+        state: ModelState,
         clip_norm: float | None,
         options: Options,
     ) -> None:
         self._model = model
         self._loss = loss
         self._optimizer = optimizer
-        self._names = names
+        self._state = state
         self._clip_norm = clip_norm
         self._options = options
 
@@ -167,33 +249,37 @@ class StepTracer:
         inputs: StepInputs,
         arguments: Callable[[Sequence[Tensor]], Sequence[Any]],
         decompositions: Mapping[Any, Any],
-    ) -> fx.GraphModule:
-        """The step as a functional graph, whose one result is the loss.
+    ) -> tuple[fx.GraphModule, list[str]]:
+        """The step as a functional graph, and the names of its results but for the first one, the loss: they
+        become attributes of the model.
 
         arguments: the loss's arguments, of the tensors of a batch. Raises what the code raises; ValueError
         where it does what no graph can do.
         """
+        _check_memory(inputs)
         mode = FakeTensorMode(allow_non_fake_inputs=True)
         fakes = [mode.from_tensor(one.detach(), static_shapes=True) for one in inputs.tensors()]
+        written: list[str] = []
 
         def value(members: Mapping[str, Tensor], batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
             return self._value(members, arguments(batch))
 
         def traced_as(numbers: Mapping[str, Any]) -> fx.GraphModule:
-            def step(*tensors: Tensor) -> tuple[Any]:
+            def step(*tensors: Tensor) -> tuple[Any, ...]:
                 # As AOTAutograd does: code that changes tensors becomes operators that make new ones.
                 with FunctionalTensorMode():
                     functional = [to_fun(tensor) for tensor in tensors]
-                    result = self._step(inputs.with_tensors(functional), value, numbers)
+                    loss, attributes = self._step(inputs.with_tensors(functional), value, numbers)
                 for tensor, changed in zip(tensors, functional, strict=True):
                     if has_data_mutation(changed):
                         tensor.copy_(from_fun(changed))
-                return (from_fun(result),)
+                written[:] = attributes
+                return from_fun(loss), *map(from_fun, attributes.values())
 
             return make_fx(step, decomposition_table=dict(decompositions), record_stack_traces=True)(*fakes)
 
         with mode, _compiling():
-            if has_pre_grad_passes(self._options, fakes):
+            if has_passes("pre_grad", self._options, fakes):
                 value = self._with_pre_grad_passes(inputs.with_tensors(fakes), value)
             try:
                 traced = traced_as({})
@@ -212,7 +298,7 @@ class StepTracer:
                     traced.graph.erase_node(node)  # the beginning or the end of a named range
         traced.graph.eliminate_dead_code()
         traced.recompile()
-        return traced
+        return traced, written
 
     def _check_constant(self, constant: Any) -> None:
         if isinstance(constant, Tensor) and constant.requires_grad:
@@ -221,9 +307,13 @@ class StepTracer:
     def _value(
         self, members: Mapping[str, Tensor], arguments: Sequence[Any]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss with these parameters and buffers, and what is in the members' places then."""
-        used = dict(members)
-        with torch.nn.utils.stateless._reparametrize_module(self._model, used, tie_weights=True):
+        """The loss with these members and attributes, and what is in their places then."""
+        with (
+            _drawing_nothing(),
+            self._state.replaced(members) as used,
+            _NoOtherChanges(),
+            _without_checkpoints(),
+        ):
             value = self._loss(self._model, *arguments)
         if not isinstance(value, Tensor) or value.numel() != 1:
             raise ValueError("the loss is no tensor of one element")
@@ -231,17 +321,18 @@ class StepTracer:
 
     def _with_pre_grad_passes(self, given: StepInputs, value: _Value) -> _Value:
         """`value` after the pipeline's passes of pre_grad."""
-        names = [*given.parameters, *given.buffers]
+        members = {**given.parameters, **given.buffers, **given.attributes}
         trained = set(given.trained)
         tensors = [
             one.detach().requires_grad_(name in trained)
-            for name, one in [*given.parameters.items(), *given.buffers.items()]
+            for name, one in members.items()
         ]
+        results: list[str] = []
 
         def forward(*tensors: Tensor) -> tuple[Tensor, ...]:
-            members = dict(zip(names, tensors, strict=False))
-            result, used = value(members, tensors[len(names) :])
-            return result, *(used[name] for name in names)
+            result, used = value(dict(zip(members, tensors, strict=False)), tensors[len(members) :])
+            results[:] = used
+            return result, *used.values()
 
         inputs = [*tensors, *given.batch]
         graph = with_pre_grad_passes(
@@ -249,32 +340,35 @@ class StepTracer:
         )
 
         def rewritten(
-            members: Mapping[str, Tensor], batch: Sequence[Tensor]
+            given: Mapping[str, Tensor], batch: Sequence[Tensor]
         ) -> tuple[Tensor, dict[str, Tensor]]:
-            result, *used = fx.Interpreter(graph).run(*(members[name] for name in names), *batch)
-            return result, dict(zip(names, used, strict=True))
+            result, *used = fx.Interpreter(graph).run(*(given[name] for name in members), *batch)
+            return result, dict(zip(results, used, strict=True))
 
         return rewritten
 
-    def _step(self, given: StepInputs, value: _Value, numbers: Mapping[str, Any]) -> Tensor:
-        """`numbers`: of all groups of the optimizer, instead of their own."""
+    def _step(
+        self, given: StepInputs, value: _Value, numbers: Mapping[str, Any]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss, and the tensors that become attributes. numbers: of all groups of the optimizer, instead
+        of their own."""
         trained = set(given.trained)
         leaves = {
             name: one.detach().requires_grad_() if name in trained else one
             for name, one in given.parameters.items()
         }
         with torch.enable_grad():
-            loss, used = value({**leaves, **given.buffers}, given.batch)
+            loss, used = value({**leaves, **given.buffers, **given.attributes}, given.batch)
             _keep_no_stack_traces()
-            gradients = torch.autograd.grad(
-                loss.sum(), [leaves[name] for name in given.trained], allow_unused=True
-            )
+            changed = [leaves[name] for name in given.trained]
+            gradients = torch.autograd.grad(loss.sum(), changed, allow_unused=True) if changed else ()
         with torch.no_grad():
             for name, buffer in given.buffers.items():
                 if used[name] is not buffer:  # a module has put another tensor there
                     buffer.copy_(used[name])
             self._change(given, gradients, numbers)
-        return loss.detach()
+        members = {**given.parameters, **given.buffers}
+        return loss.detach(), {name: one.detach() for name, one in used.items() if name not in members}
 
     def _change(
         self, given: StepInputs, gradients: Sequence[Tensor | None], numbers: Mapping[str, Any]
@@ -285,19 +379,21 @@ class StepTracer:
             parameter.grad = None if gradient is None else gradient.detach()
         if self._clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(parameters, self._clip_norm, foreach=False)
+        names = {one: name for name, one in self._state.parameters.items()}
         by_name = dict(zip(given.trained, parameters, strict=True))
         groups = []
         for group, rate in zip(self._optimizer.param_groups, given.rates, strict=True):
-            own = [by_name[self._names[one]] for one in group["params"] if self._names[one] in by_name]
+            own = [by_name[names[one]] for one in group["params"] if names.get(one) in by_name]
             # One parameter after the other: lists of tensors are for launching less, and a program launches
             # anyway.
             groups.append({**group, "params": own, "lr": rate, "foreach": False, "fused": False, **numbers})
         state: collections.defaultdict[Tensor, State] = collections.defaultdict(dict)
-        originals = {name: self._optimizer.state[one] for one, name in self._names.items()}
         for name, parameter, own, counter in zip(
             given.trained, parameters, given.states, given.counter_of, strict=True
         ):
-            state[parameter] = {**originals[name], **own}
+            original = self._optimizer.state.get(self._state.parameters[name])
+            if original is not None:
+                state[parameter] = {**original, **own}
             if counter >= 0:
                 if parameter.grad is None:
                     raise ValueError(
@@ -310,7 +406,8 @@ class StepTracer:
             type(self._optimizer).step(self._optimizer)
         for parameter in parameters:
             parameter.grad = None
-            self._store(before[parameter], state[parameter], counted="step" in before[parameter])
+            old = before.get(parameter, {})
+            self._store(old, state.get(parameter, {}), counted="step" in old)
         for number, counter in enumerate(given.counters):
             first = parameters[given.counter_of.index(number)]
             counter.copy_(state[first]["step"].to(counter.dtype).expand_as(counter))

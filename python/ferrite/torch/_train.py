@@ -12,12 +12,15 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ferrite._errors import Error
-from ferrite.torch._backend import backend, decompositions
+from ferrite.torch._backend import decompositions
 from ferrite.torch._compile import compile_graph, warn_once
 from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import changed_inputs
 from ferrite.torch._options import Options
+from ferrite.torch._pre_grad import has_passes
 from ferrite.torch._step_graph import StepInputs, StepTracer
+from ferrite.torch._step_in_two import StepInTwo, hook_of, step_in_pytorch, trained_by
+from ferrite.torch._step_state import ModelState, frozen, type_of
 
 Tensor = torch.Tensor
 
@@ -36,19 +39,22 @@ def train_step(
     All of it is one program. It writes parameters, buffers and the optimizer's states where they are, and
     stores no gradient that only the optimizer reads: `parameter.grad` is None after a step. The first call
     runs in PyTorch, since an optimizer makes its states in its first step, and compiles. Learning rates may
-    change at any time. Other numbers of the optimizer, shapes of the batch, training and evaluation mode and
-    `requires_grad` may change too; a program is compiled for each combination.
+    change at any time. Other numbers of the optimizer and of the batch, shapes, `requires_grad`, and what the
+    model's modules hold in Python, such as their mode, may change too; a program is compiled for each
+    combination.
 
-    model: with all parameters of the optimizer. Models within DDP and FSDP are an Error (FE-Y01).
+    model: with all parameters of the optimizer when this is called. Models within DDP and FSDP are an Error
+        (FE-Y01).
     loss: called as loss(model, *batch); returns a tensor of one element.
     optimizer: of torch.optim, or another whose step can be traced. Its state_dict() is valid after each step.
     options: as for torch.compile(backend="ferrite").
     clip_norm: the norm to which the gradients are scaled down if theirs is larger, as by clip_grad_norm_.
 
-    A step that cannot be traced (it asks for values of tensors, or the optimizer has hooks) runs as two
-    graphs instead, of which the second is the optimizer, and a warning says so once; with the option
-    fallback="error" it is an Error (FE-Y02). Raises what the model raises. One thread at a time may call the
-    function.
+    A step that cannot be one graph runs as two from then on, of which the second is the optimizer, and a
+    warning says so once; with the option fallback="error" it is an Error (FE-Y02). Such steps ask for values
+    of tensors, change Python state of the model, have hooks on gradients, modules or the optimizer, or have
+    constants that change more often than torch._dynamo.config.recompile_limit. Raises what the
+    model raises. One thread at a time may call the function.
     """
     return _TrainStep(model, loss, optimizer, Options.of(options), clip_norm)
 
@@ -67,9 +73,8 @@ class _TrainStep:
         self._optimizer = optimizer
         self._options = options
         self._clip_norm = clip_norm
-        self._parameters = dict(model.named_parameters())
-        self._modules = list(model.modules())
-        for module in self._modules:
+        self._state = ModelState(model)
+        for module in self._state.modules.values():
             if _reduces_gradients(module):
                 raise Error(
                     "FE-Y01",
@@ -77,84 +82,136 @@ class _TrainStep:
                     "graph; compile the model with torch.compile instead",
                     "train_step",
                 )
-        self._names = {one: name for name, one in self._parameters.items()}
+        self._names = {id(one): name for name, one in self._state.parameters.items()}
         for group in optimizer.param_groups:
             for one in group["params"]:
-                if one not in self._names:
+                if id(one) not in self._names:
                     raise Error(
                         "FE-Y01",
                         f"the optimizer has a parameter of shape {list(one.shape)} that the model has not; "
                         "give a model that holds all of them",
                         "train_step",
                     )
-        self._rates = [_rate_on(group) for group in optimizer.param_groups]
+        self._rates: list[Tensor] = []  # one for each group of the optimizer
         self._counters: list[Tensor] = []
         self._counted: dict[Tensor, Tensor] = (
             {}
         )  # parameter -> its element of a counter, which is its state "step"
         self._counter_of: dict[Tensor, int] = {}
-        self._tracer = StepTracer(model, loss, optimizer, self._names, clip_norm, options)
-        self._programs: dict[Any, _Program] = {}
-        self._in_two: Callable[..., Tensor] | None = None
+        self._tracer = StepTracer(model, loss, optimizer, self._state, clip_norm, options)
+        # The parameters for which the optimizer has made its states, by identity, and whether it makes any.
+        self._stepped: dict[int, Tensor] = {}
+        self._makes_states = False
+        self._programs: dict[Any, dict[_Constants, _Program]] = {}
+        self._in_two: StepInTwo | None = None
         self._lock = lock_that_survives_forks()
 
     def __call__(self, *batch: Any) -> Tensor:
         with self._lock:
             if self._in_two is not None:
-                return self._in_two(*batch)
-            first = None if self._optimizer.state else self._step_in_pytorch(batch)
+                return self._in_two.run(batch)
+            self._look()
+            first = None
+            trained = self._trained()
+            if self._has_new(trained):
+                first = step_in_pytorch(
+                    self._model,
+                    lambda *batch: self._loss(self._model, *batch),
+                    self._optimizer,
+                    self._optimizer.step,
+                    self._clip_norm,
+                    batch,
+                )
+                self._look()  # the step may have changed the model
+                trained = self._trained()
+                self._stepped = {id(one): one for one in trained}
+                self._makes_states = bool(self._optimizer.state)
             leaves, structure = pytree.tree_flatten(batch)
-            program = self._program(leaves, structure)
+            run = self._step_for(trained, leaves, structure)
             if first is not None:
                 _release_free_memory()
                 return first
-            return self._in_two(*batch) if program is None else self._run(program, leaves)
+            if run is not None:
+                return run()
+            assert self._in_two is not None
+            return self._in_two.run(batch)
 
-    def _step_in_pytorch(self, batch: Sequence[Any]) -> Tensor:
-        self._optimizer.zero_grad(set_to_none=True)
-        value = self._loss(self._model, *batch)
-        value.backward()
-        if self._clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(list(self._names), self._clip_norm)
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
-        return value.detach()
+    def _has_new(self, trained: list[Tensor]) -> bool:
+        """Whether the optimizer has made no states yet for some parameters; it may need none."""
+        state = self._optimizer.state
+        if self._makes_states and not state:
+            self._stepped = {}
+        new = {id(one): one for one in trained if id(one) not in self._stepped}
+        if any(one not in state for one in new.values()):
+            return True
+        self._stepped.update(new)
+        return False
 
     def _trained(self) -> list[Tensor]:
         """The parameters that the optimizer changes."""
-        return [one for group in self._optimizer.param_groups for one in group["params"] if one.requires_grad]
+        return [one for one in trained_by(self._optimizer) if id(one) in self._names]
 
-    def _program(self, leaves: Sequence[Any], structure: Any) -> _Program | None:
-        """The program for such a batch; None if the step is no one graph."""
-        self._count()
-        key = (
+    def _look(self) -> None:
+        """Notices what has changed in the model."""
+        if not self._state.look():
+            return
+        self._names = {id(one): name for name, one in self._state.parameters.items()}
+        if any(id(one) not in self._names for one in trained_by(self._optimizer)):
+            warn_once(
+                "ferrite: the model has other parameters than the optimizer, which does not train them; make "
+                "another optimizer after load_state_dict(assign=True)"
+            )
+
+    def _step_for(
+        self, trained: list[Tensor], leaves: Sequence[Any], structure: Any
+    ) -> Callable[[], Tensor] | None:
+        """The step with such a batch, as one program; None if it is no one graph."""
+        self._count(trained)
+        inputs = self._inputs(trained, leaves)
+        # Programs with equal types differ in constants.
+        types = (
             structure,
+            tuple(type_of(one) if isinstance(one, Tensor) else type(one) for one in leaves),
+            inputs.trained,
+            inputs.counter_of,
+            tuple(map(tuple, inputs.states)),
+            tuple(len(group["params"]) for group in self._optimizer.param_groups),
+        )
+        constants = _Constants(
+            tuple(frozen(one) for one in leaves if not isinstance(one, Tensor)),
+            self._state.number,
             tuple(
-                (one.dtype, one.device, one.shape, one.stride()) if isinstance(one, Tensor) else one
-                for one in leaves
-            ),
-            tuple(module.training for module in self._modules),
-            tuple(one.requires_grad for one in self._names),
-            tuple(self._counter_of.get(one, -1) for one in self._names),
-            tuple(
-                tuple((name, value) for name, value in group.items() if name not in ("params", "lr"))
+                tuple((name, frozen(value)) for name, value in group.items() if name not in ("params", "lr"))
                 for group in self._optimizer.param_groups
             ),
         )
-        if key not in self._programs:
-            try:
-                self._programs[key] = self._compiled(leaves, structure)
-            except Error:
-                raise
-            except Exception as error:  # of the tracer, about code that runs in PyTorch
-                self._divide(error)
-                return None
-        return self._programs[key]
+        programs = self._programs.setdefault(types, {})
+        try:
+            if hook := hook_of(self._state.modules, self._state.parameters, self._optimizer):
+                raise ValueError(f"{hook} has hooks")
+            program = programs.get(constants)
+            if program is None:
+                if len(programs) >= torch._dynamo.config.recompile_limit:
+                    raise ValueError(self._endless(constants, list(programs)[-1], len(programs)))
+                program = programs[constants] = self._compiled(inputs, leaves, structure)
+        except Error:
+            raise
+        except Exception as error:  # of the tracer, about code that runs in PyTorch
+            self._divide(error)
+            return None
+        return lambda: self._run(program, inputs)
 
-    def _compiled(self, leaves: Sequence[Any], structure: Any) -> _Program:
-        if self._optimizer._optimizer_step_pre_hooks or self._optimizer._optimizer_step_post_hooks:
-            raise ValueError("the optimizer has hooks")
-        inputs = self._inputs(leaves)
+    def _endless(self, constants: _Constants, before: _Constants, count: int) -> str:
+        """Tells what changes from step to step."""
+        text = f"after {count} programs for different constants, "
+        for old, new in zip(before.batch, constants.batch, strict=True):
+            if old != new:
+                return f"{text}an argument of the loss changes from {old[-1]} to {new[-1]}; pass a tensor"
+        if (name := self._state.difference(before.state)) is not None:
+            return f"{text}'{name}' of the model changes again; make it a tensor"
+        return f"{text}the optimizer has other numbers again; only its learning rates may change in each step"
+
+    def _compiled(self, inputs: StepInputs, leaves: Sequence[Any], structure: Any) -> _Program:
         places = [k for k, one in enumerate(leaves) if isinstance(one, Tensor)]
 
         def arguments(tensors: Sequence[Tensor]) -> Sequence[Any]:
@@ -163,33 +220,37 @@ class _TrainStep:
                 given[place] = tensor
             return pytree.tree_unflatten(given, structure)
 
-        graph = self._tracer.trace(inputs, arguments, decompositions())
+        for hook in ("joint_pre", "joint_post"):
+            if has_passes(hook, self._options, inputs.tensors()) and self._options.fallback != "silent":
+                warn_once(f"ferrite: passes at {hook} do not run in train_step; run them at post_grad_pre")
+        graph, attributes = self._tracer.trace(inputs, arguments, decompositions())
         placeholders = graph.graph.find_nodes(op="placeholder")
         changed = [placeholders.index(node) for node in changed_inputs(graph.graph)]
-        return _Program(compile_graph(graph, self._options, "step"), changed)
+        return _Program(compile_graph(graph, self._options, "step"), changed, attributes)
 
-    def _run(self, program: _Program, leaves: Sequence[Any]) -> Tensor:
-        tensors = self._inputs(leaves).tensors()
+    def _run(self, program: _Program, inputs: StepInputs) -> Tensor:
+        tensors = inputs.tensors()
         changed = [tensors[k] for k in program.changed]
         with torch.no_grad():
-            (value,) = program.run(tensors)
+            value, *attributes = program.run(tensors)
         # Autograd refuses gradients of graphs that read the old contents.
         torch.autograd.graph.increment_version(changed)
+        for name, attribute in zip(program.attributes, attributes, strict=True):
+            self._state.set(name, attribute)
         self._optimizer._opt_called = True  # what learning rate schedules look at
         return value
 
-    def _inputs(self, leaves: Sequence[Any]) -> StepInputs:
-        trained = self._trained()
+    def _inputs(self, trained: list[Tensor], leaves: Sequence[Any]) -> StepInputs:
         rates = []
         for number, group in enumerate(self._optimizer.param_groups):
             rate = group.get("lr", 0.0)
-            if isinstance(rate, Tensor):
-                rates.append(rate)
-            else:
-                rates.append(self._rates[number].fill_(rate))
+            if number == len(self._rates):
+                self._rates.append(_rate_on(group))
+            rates.append(rate if isinstance(rate, Tensor) else self._rates[number].fill_(rate))
+        state = self._optimizer.state
         states = []
         for one in trained:
-            own = self._optimizer.state[one] if one in self._optimizer.state else {}
+            own = state.get(one, {})
             counted = one in self._counted
             states.append(
                 {
@@ -199,9 +260,10 @@ class _TrainStep:
                 }
             )
         return StepInputs(
-            parameters=self._parameters,
-            trained=tuple(self._names[one] for one in trained),
-            buffers=dict(self._model.named_buffers()),
+            parameters=dict(self._state.parameters),
+            trained=tuple(self._names[id(one)] for one in trained),
+            buffers=self._state.buffers,
+            attributes=self._state.attributes,
             states=tuple(states),
             counters=tuple(self._counters),
             counter_of=tuple(self._counter_of.get(one, -1) for one in trained),
@@ -209,14 +271,14 @@ class _TrainStep:
             batch=tuple(one for one in leaves if isinstance(one, Tensor)),
         )
 
-    def _count(self) -> None:
+    def _count(self, trained: list[Tensor]) -> None:
         """Makes the counters "step" of parameters with equal counts elements of one vector, which is one
         input of the program and one calculation for all of them. They are still tensors of their own for
         everybody else.
         """
         state = self._optimizer.state
         counters = {
-            one: state[one]["step"] for one in self._trained() if _is_counter(state.get(one, {}).get("step"))
+            one: state[one]["step"] for one in trained if _is_counter(state.get(one, {}).get("step"))
         }
         if counters.keys() == self._counted.keys() and all(
             self._counted[one] is step for one, step in counters.items()
@@ -242,17 +304,30 @@ class _TrainStep:
             ) from error
         if self._options.fallback == "warn":
             warn_once(f"ferrite: the training step runs as two graphs, since it cannot be one: {text}")
-        self._in_two = _step_of_two_graphs(
+        self._in_two = StepInTwo(
             self._model, self._loss, self._optimizer, self._options, self._clip_norm
         )
 
 
-class _Program:
-    """run: of compile_graph. changed: the positions of the inputs that it changes."""
+@dataclasses.dataclass(frozen=True)
+class _Constants:
+    """The numbers of the batch and of the optimizer's groups, and the number of the model's state."""
 
-    def __init__(self, run: Callable[[list[Any]], Sequence[Any]], changed: list[int]) -> None:
+    batch: tuple[Any, ...]
+    state: int
+    groups: tuple[Any, ...]
+
+
+class _Program:
+    """run: of compile_graph. changed: the positions of the inputs that it changes. attributes: the names of
+    its results but for the first one, which become attributes of the model."""
+
+    def __init__(
+        self, run: Callable[[list[Any]], Sequence[Any]], changed: list[int], attributes: list[str]
+    ) -> None:
         self.run = run
         self.changed = changed
+        self.attributes = attributes
 
 
 def _rate_on(group: Mapping[str, Any]) -> Tensor:
@@ -277,34 +352,3 @@ def _release_free_memory() -> None:
 
 def _is_counter(value: Any) -> bool:
     return isinstance(value, Tensor) and value.dim() == 0 and value.is_floating_point()
-
-
-def _step_of_two_graphs(
-    model: torch.nn.Module,
-    loss: Callable[..., Tensor],
-    optimizer: torch.optim.Optimizer,
-    options: Options,
-    clip_norm: float | None,
-) -> Callable[..., Tensor]:
-    """Forward pass, loss and backward pass are one graph; the optimizer is a second one, since PyTorch
-    divides there."""
-    parameters = [one for group in optimizer.param_groups for one in group["params"] if one.requires_grad]
-
-    def step(*batch: Any) -> Tensor:
-        value = loss(model, *batch)
-        gradients = torch.autograd.grad(value, parameters, allow_unused=True)
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
-        if clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return value.detach()
-
-    compiled = torch.compile(step, backend=backend, options=dataclasses.asdict(options), dynamic=False)
-
-    def run(*batch: Any) -> Tensor:
-        with torch._dynamo.config.patch(trace_autograd_ops=True):
-            return compiled(*batch)
-
-    return run

@@ -226,6 +226,15 @@ rule acme.trig.bias at PHASE {
             torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
         self.assertIn("acme.trig.square replaced cos, mul", self.notes())
 
+    def test_joint_passes_do_not_run_in_training_steps(self):
+        model = Model()
+        step = ferrite.torch.train_step(
+            model, lambda model, x: model(x).square().mean(), torch.optim.SGD(model.parameters(), lr=0.1),
+            options={"plugins": [self.plugin("joint_pre")]},
+        )
+        with self.assertWarnsRegex(UserWarning, "passes at joint_pre do not run in train_step"):
+            step(torch.randn(3, 4))
+
     def test_a_change_that_no_operator_can_hold_is_an_error(self):
         # A region of both nodes would have to run before and after the one between them.
         change = {"nodes": ["exp", "sin"], "passes": ["acme.wide"], "inputs": ["x_1"], "constants": [], "ops": [],

@@ -5,6 +5,7 @@ import copy
 import functools
 import io
 import json
+import random
 import unittest
 
 import ferrite
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 from common import BackendTest, main
 from ferrite.torch import _compile
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 OPTIMIZERS = {
     "SGD": functools.partial(torch.optim.SGD, lr=0.05),
@@ -141,6 +143,33 @@ class TrainStep(BackendTest):
         _, _, graphs = self.check(Model(), OPTIMIZERS["SGD with momentum"], loss, batches)
         self.assertOneProgram(graphs)
 
+    def test_a_module_of_two_names(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = self.second = nn.BatchNorm1d(6)
+                self.head = nn.Linear(6, 4)
+                self.first.register_buffer("calls", torch.zeros(()))
+
+            def forward(self, x):
+                self.second.calls = self.first.calls + 1
+                return self.head(self.second(self.first(x)))
+
+        model, _, graphs = self.check(Model(), OPTIMIZERS["AdamW"], mse, self.batches())
+        self.assertOneProgram(graphs)
+        self.assertEqual({type(one) for one in model.parameters()}, {nn.Parameter})
+        self.assertEqual({type(one) for one in model.state_dict().values()}, {torch.Tensor})
+
+    def test_checkpoints_are_in_the_program(self):
+        for reentrant in (False, True):
+
+            def loss(model, x, target, reentrant=reentrant):
+                x = model[:2](x)
+                return F.mse_loss(checkpoint(model[2], x, use_reentrant=reentrant), target)
+
+            _, _, graphs = self.check(perceptron(), OPTIMIZERS["SGD"], loss, self.batches(3))
+            self.assertOneProgram(graphs)
+
     def test_frozen_parameters_and_groups(self):
         model = perceptron()
         model[0].weight.requires_grad_(False)
@@ -152,6 +181,30 @@ class TrainStep(BackendTest):
         before = model[0].weight.clone()
         other, _, _ = self.check(model, make, mse, self.batches())
         self.assertTrue(torch.equal(other[0].weight, before))
+
+    def test_an_optimizer_of_some_parameters(self):
+        batches = self.batches(4)
+        for name in ("SGD", "AdamW"):
+            model = perceptron()
+            model[2].bias.requires_grad_(False)
+            other = copy.deepcopy(model)
+            optimizer, own = (OPTIMIZERS[name](one[2].parameters()) for one in (model, other))
+            with Reports() as graphs:
+                step = self.step(other, mse, own, clip_norm=0.5)
+                for k, batch in enumerate(batches):
+                    if k == 2:  # its states are made in a step in PyTorch
+                        for one in (model, other):
+                            one[2].bias.requires_grad_(True)
+                    optimizer.zero_grad()
+                    mse(model, *batch).backward()
+                    nn.utils.clip_grad_norm_(model[2].parameters(), 0.5)
+                    optimizer.step()
+                    step(*batch)
+                    self.assertTrainedAlike(model, other)
+            self.assertEqual([graph.kind for graph in graphs], ["step"] * 2)
+            self.assertEqual([one.grad for one in other.parameters()], [None] * 4)
+            expected, actual = (one.state_dict()["state"] for one in (optimizer, own))
+            torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-5)
 
     def test_clipping(self):
         batches = [(x, 100 * target) for x, target in self.batches()]
@@ -271,6 +324,190 @@ class TrainStep(BackendTest):
 
         x, target = self.batches(1)[0]
         self.check(perceptron(), OPTIMIZERS["SGD"], loss, [({"x": x, "target": target}, 2.0), ({"x": x, "target": target}, 3.0)])
+
+    def check_changes(self, forward, change=lambda model: None, fallback="error", steps=4):
+        """Trains a small model with such a forward pass, which is changed after each step. Returns the graphs."""
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(6, 4)
+                self.dropout = nn.Dropout(0.0)
+                self.scale, self.calls, self.scales, self.tensor = 1.0, 0, [1.0, {"one": 2}], torch.ones(4)
+
+            def forward(self, x):
+                return forward(self, self.layer(x))
+
+        model = Model()
+        other = copy.deepcopy(model)
+        optimizer, own = (torch.optim.SGD(one.parameters(), lr=0.05) for one in (model, other))
+        with Reports() as graphs:
+            step = self.step(other, mse, own, fallback=fallback)
+            for batch in self.batches(steps):
+                random.seed(steps)
+                expected = self.eager_step(model, mse, optimizer, batch)
+                random.seed(steps)
+                torch.testing.assert_close(step(*batch), expected, rtol=1e-3, atol=1e-5)
+                self.assertEqual((other.calls, other.scales), (model.calls, model.scales))
+                torch.testing.assert_close(other.tensor.detach(), model.tensor.detach())
+                for one in (model, other):
+                    change(one)
+            self.assertTrainedAlike(model, other)
+        return graphs
+
+    def test_state_of_the_model_in_python(self):
+        def set_scale(model):
+            model.scale = 3.0 - model.scale  # 1.0, 2.0, 1.0, ...
+
+        def set_scales(model):
+            model.scales[1]["one"] = 3 - model.scales[1]["one"]
+
+        def set_dropout(model):
+            model.dropout.p = 1.0
+
+        self.assertEqual(len(self.check_changes(lambda model, x: x * model.scale, set_scale)), 2)
+        self.assertEqual(len(self.check_changes(lambda model, x: x * model.scales[1]["one"], set_scales)), 2)
+        self.assertEqual(len(self.check_changes(lambda model, x: model.dropout(x), set_dropout)), 2)
+
+    def test_tensors_that_are_attributes(self):
+        def replace(model, x=None):
+            model.tensor = model.tensor.detach() * 0.5
+            return x
+
+        def change(model, x=None):
+            model.tensor.mul_(0.5)
+            return x
+
+        def store(model, x):
+            model.tensor = torch.tanh(x)
+            return model.tensor * 2
+
+        for forward, change_ in (
+            (lambda model, x: x * model.tensor, replace),
+            (lambda model, x: x * model.tensor, change),
+            (lambda model, x: replace(model, x) * model.tensor, lambda model: None),
+            (lambda model, x: change(model, x) * model.tensor, lambda model: None),
+        ):
+            self.assertOneProgram(self.check_changes(forward, change_))
+        self.check_changes(store)
+
+    def test_a_forward_pass_that_changes_the_state(self):
+        def count(model, x):
+            model.calls += 1
+            return x * model.calls
+
+        def append(model, x):
+            model.scales.append(1.0)
+            return x * len(model.scales)
+
+        def draw(model, x):
+            return x * random.random()
+
+        for forward, said in ((count, "changes 'calls' of the model"), (append, "'scales'"), (draw, "random numbers of Python")):
+            with self.assertWarnsRegex(UserWarning, f"runs as two graphs, .*{said}"):
+                self.check_changes(forward, fallback="warn")
+
+    def test_constants_that_change_without_end(self):
+        def loss(model, x, target, factor):
+            return factor * mse(model, x, target)
+
+        def set_scale(model):
+            model.scale += 1.0
+
+        model = nn.Linear(6, 4)
+        step = self.step(model, loss, torch.optim.SGD(model.parameters(), lr=0.05), fallback="warn")
+        ((x, target),) = self.batches(1)
+        with torch._dynamo.config.patch(recompile_limit=2):
+            with Reports() as graphs:
+                step(x, target, 1.0)
+                step(x, target, 2.0)
+                with self.assertWarnsRegex(UserWarning, "after 2 programs .* from 2.0 to 3.0; pass a tensor"):
+                    step(x, target, 3.0)
+            self.assertEqual([graph.kind for graph in graphs][:2], ["step"] * 2)
+            with torch.no_grad():
+                expected = loss(model, x, target, 4.0)
+            torch.testing.assert_close(step(x, target, 4.0), expected)
+            with self.assertWarnsRegex(UserWarning, "'scale' of the model changes again; make it a tensor"):
+                self.check_changes(lambda model, x: x * model.scale, set_scale, fallback="warn")
+
+    def test_hooks(self):
+        def of_gradient(model, optimizer):
+            return model[0].weight.register_hook(lambda gradient: 3 * gradient)
+
+        def after_gradient(model, optimizer):
+            def change(parameter):
+                parameter.grad.mul_(3)
+
+            return model[0].bias.register_post_accumulate_grad_hook(change)
+
+        def of_module(model, optimizer):
+            return model[1].register_full_backward_hook(lambda module, inputs, outputs: (3 * inputs[0],))
+
+        def of_optimizer(model, optimizer):
+            def change(*_):
+                model[0].weight.grad.mul_(3)
+
+            return optimizer.register_step_pre_hook(change)
+
+        for add, said in (
+            (of_gradient, "'0.weight' of the model has hooks"),
+            (after_gradient, "'0.bias' of the model has hooks"),
+            (of_module, "'1' of the model has hooks"),
+            (of_optimizer, "the optimizer has hooks"),
+        ):
+            model = perceptron()
+            other = copy.deepcopy(model)
+            optimizer, own = (torch.optim.SGD(one.parameters(), lr=0.05) for one in (model, other))
+            step = self.step(other, mse, own, fallback="warn")
+            for k, batch in enumerate(self.batches()):
+                self.eager_step(model, mse, optimizer, batch)
+                if k == 2:
+                    with self.assertWarnsRegex(UserWarning, f"runs as two graphs, .*{said}"):
+                        step(*batch)
+                else:
+                    step(*batch)
+                self.assertTrainedAlike(model, other)
+                if k == 1:
+                    hooks = [add(model, optimizer), add(other, own)]
+            for hook in hooks:
+                hook.remove()
+            self.eager_step(model, mse, optimizer, batch)
+            step(*batch)
+            self.assertTrainedAlike(model, other)
+
+    def test_a_group_is_added(self):
+        model = perceptron()
+        other = copy.deepcopy(model)
+        optimizer, own = (OPTIMIZERS["AdamW"](one[2].parameters()) for one in (model, other))
+        with Reports() as graphs:
+            step = self.step(other, mse, own)
+            for k, batch in enumerate(self.batches(5)):
+                if k == 2:
+                    for one, trains in ((model, optimizer), (other, own)):
+                        trains.add_param_group({"params": list(one[0].parameters()), "lr": 0.1})
+                model[0].zero_grad()
+                self.eager_step(model, mse, optimizer, batch)
+                step(*batch)
+                self.assertTrainedAlike(model, other)
+        self.assertEqual([graph.kind for graph in graphs], ["step"] * 2)
+
+    def test_parameters_are_replaced(self):
+        model = perceptron()
+        other = copy.deepcopy(model)
+        optimizer, own = (torch.optim.SGD(one.parameters(), lr=0.05) for one in (model, other))
+        with Reports() as graphs:
+            step = self.step(other, mse, own)
+            for k, batch in enumerate(self.batches(5)):
+                torch.testing.assert_close(step(*batch), self.eager_step(model, mse, optimizer, batch))
+                self.assertTrainedAlike(model, other)
+                if k == 1:  # the optimizer keeps two of the old ones
+                    stored = {name: 2 * one for name, one in model[0].state_dict().items()}
+                    for one in (model, other):
+                        one[0].load_state_dict(copy.deepcopy(stored), assign=True)
+                if k == 2:
+                    for one, trains in ((model, optimizer), (other, own)):
+                        trains.param_groups[0]["params"] = list(one.parameters())
+        self.assertEqual({graph.kind for graph in graphs}, {"step"})
 
     def asks_for_a_value(self, model, x, target):
         value = mse(model, x, target)
