@@ -143,6 +143,15 @@ class TrainStep(BackendTest):
         _, _, graphs = self.check(Model(), OPTIMIZERS["SGD with momentum"], loss, batches)
         self.assertOneProgram(graphs)
 
+    def test_a_recurrent_layer_is_in_the_program(self):
+        model = nn.LSTM(6, 4)
+
+        def loss(model, x, target):
+            return F.mse_loss(model(x[:, None])[0][:, 0], target)
+
+        _, _, graphs = self.check(model, OPTIMIZERS["Adam"], loss, self.batches(rows=3))
+        self.assertOneProgram(graphs)
+
     def test_a_module_of_two_names(self):
         class Model(nn.Module):
             def __init__(self):
