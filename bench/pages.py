@@ -145,10 +145,12 @@ def torch_models() -> str:
     report = read(TORCH_MODELS)
     kinds = {"inference": "forward pass", "backward": "forward and backward pass", "step": "training step"}
     pairs = {"cold_s": "cold", "warm_s": "warm", "peak_mb": "memory"}  # of Inductor and Ferrite
-    measured = [key for key in pairs if all(key in engine for row in report["rows"] for engine in row["engines"].values())]
+    measured = [key for key in pairs if any(key in engine for row in report["rows"] for engine in row["engines"].values())]
 
     def pair(row: dict, key: str) -> str:
-        values = [row["engines"][engine][key] for engine in ("inductor", figures.FERRITE)]
+        values = [row["engines"][engine].get(key) for engine in ("inductor", figures.FERRITE)]
+        if None in values:
+            return ""
         return ", ".join(f"{value:.0f}" if key == "peak_mb" else figures.significant(value) for value in values)
 
     rows = []
@@ -167,7 +169,7 @@ def torch_models() -> str:
     if measured:
         intro += (
             " First calls, in seconds, and memory, in MB, are those of Inductor and of Ferrite: `cold` without any cache, `warm` in a second "
-            "process. Memory is the largest resident size in three steps, without that of model and data."
+            "process. Memory is the largest resident size in three steps, without that of model and data. Empty cells were not measured."
         )
     head = ["row", "measured", "eager", "Inductor", "Ferrite", "Inductor / Ferrite", *(pairs[key] for key in measured)]
     notes = f"Geometric means of Inductor / Ferrite: {'; '.join(means)}. {source(TORCH_MODELS, report)}"

@@ -15,7 +15,7 @@ calls   Fresh processes for each engine: one for the seconds of the first call w
 
 Engines: eager; inductor, torch.compile's default, which also compiles the optimizer's step; ferrite, which has the
 optimizer in train_step. The table goes to standard output, all figures to bench/results/torch-*.json, those of a run of
-chosen rows only to --output; with --add, rows that the file has and that are not measured now stay in it. Exit status 1
+chosen rows only to --output; with --add, rows and parts that the file has and that are not measured now stay in it. Exit status 1
 when anything failed.
 """
 
@@ -258,6 +258,16 @@ def measure(row: table.Row, arguments: argparse.Namespace) -> dict:
     return {"row": row.name, "kind": row.kind, "engines": entries}
 
 
+def joined(before: dict | None, row: dict, parts: list[str], commit: str) -> dict:
+    """A row with the other part's figures of an earlier run. `commit` is that of the times where both are there."""
+    commits = {"commit": commit} if "times" in parts else {"calls_commit": commit}
+    if before is None or len(parts) == 2:
+        return row | commits
+    for engine, entry in row["engines"].items():
+        before["engines"].setdefault(engine, {}).update(entry)
+    return before | commits
+
+
 def means(rows: list[dict]) -> dict:
     """By kind of row and peer: the geometric mean of peer / Ferrite for times, first calls and memory."""
     result: dict = {}
@@ -362,7 +372,7 @@ def main() -> int:
         measured = {row["row"]: row for row in json.loads(output.read_text())["rows"]}
     print(figures.padded(HEADINGS, HEADINGS) + "\n|" + " --- | --- |" + " ---: |" * (len(HEADINGS) - 2), flush=True)
     for row in arguments.rows:
-        measured[row.name] = measure(row, arguments) | {"commit": report["commit"]}
+        measured[row.name] = joined(measured.get(row.name), measure(row, arguments), arguments.parts, report["commit"])
         print("\n".join(lines_of(measured[row.name])), flush=True)
         if output:
             rows = [measured[known.name] for known in table.ROWS if known.name in measured]
