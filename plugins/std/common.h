@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -183,10 +184,17 @@ inline Dims axis_range(int64_t first, int64_t last) {
 
 // ---- samples
 
-/// sample("%x: f32[2,3]", "relu(%x)"): a graph of one op.
-inline std::string sample(std::string_view inputs, std::string_view call) {
-  return "ferrite graph 0\ngraph @sample(" + std::string(inputs) +
-         ") -> (%r \"r\") {\n  %r = " + std::string(call) + "\n}\n";
+/// sample("%x: f32[2,3]", "relu(%x)"): a graph of one op, with these names of its results.
+inline std::string sample(std::string_view inputs, std::string_view call,
+                          std::initializer_list<std::string_view> results = {"r"}) {
+  std::string values, outputs;
+  for (const auto name : results) {
+    const std::string value = "%" + std::string(name);
+    values += (values.empty() ? "" : ", ") + value;
+    outputs += (outputs.empty() ? "" : ", ") + value + " \"" + std::string(name) + "\"";
+  }
+  return "ferrite graph 0\ngraph @sample(" + std::string(inputs) + ") -> (" + outputs + ") {\n  " + values +
+         " = " + std::string(call) + "\n}\n";
 }
 
 }  // namespace ferrite::standard

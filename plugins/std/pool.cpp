@@ -218,14 +218,18 @@ OpDef pool_def(const char* name, const char* doc) {
       .attr(attr("sizes", Dims{}), "the result's spatial dims; empty: as many windows as fit")
       .infer(pool_type);
 }
-std::vector<std::string> pool_samples(const std::string& name, const std::string& more) {
-  return {sample("%x: f32[1,2,7,8]", name + "(%x) {kernel = [3, 2], strides = [2, 2]" + more + "}"),
-          sample("%x: f32[1,2,7,8]", name +
-                                         "(%x) {kernel = [3, 3], strides = [2, 2], pads_low = [1, 1], "
-                                         "pads_high = [1, 1], sizes = [4, 5]" +
-                                         more + "}"),
-          sample("%x: f32[1,2,9]", name + "(%x) {kernel = [3], dilations = [2], pads_low = [1]" + more + "}"),
-          sample("%x: bf16[1,2,4,4]", name + "(%x) {kernel = [2, 2]" + more + "}")};
+std::vector<std::string> pool_samples(const std::string& name, const std::string& more,
+                                      std::initializer_list<std::string_view> results = {"r"}) {
+  return {sample("%x: f32[1,2,7,8]", name + "(%x) {kernel = [3, 2], strides = [2, 2]" + more + "}", results),
+          sample("%x: f32[1,2,7,8]",
+                 name +
+                     "(%x) {kernel = [3, 3], strides = [2, 2], pads_low = [1, 1], pads_high = [1, 1], sizes "
+                     "= [4, 5]" +
+                     more + "}",
+                 results),
+          sample("%x: f32[1,2,9]", name + "(%x) {kernel = [3], dilations = [2], pads_low = [1]" + more + "}",
+                 results),
+          sample("%x: bf16[1,2,4,4]", name + "(%x) {kernel = [2, 2]" + more + "}", results)};
 }
 
 }  // namespace
@@ -234,12 +238,13 @@ void add_pool(PluginBuilder& builder, const PluginContext&) {
   builder.add(pool_def("max_pool", "The maximum of each window; padding never wins.")
                   .lower(lower_max_pool)
                   .samples(pool_samples("max_pool", "")));
-  auto indexed_samples = pool_samples("max_pool_with_indices", "");
-  indexed_samples.push_back(sample("%x: f32[2,2,13,11]",
-                                   "max_pool_with_indices(%x) {kernel = [7, 6], pads_low = [3, 2], "
-                                   "pads_high = [3, 4], strides = [3, 2]}"));
-  indexed_samples.push_back(
-      sample("%x: i32[1,2,4,5,4]", "max_pool_with_indices(%x) {kernel = [2, 2, 2], strides = [2, 2, 1]}"));
+  auto indexed_samples = pool_samples("max_pool_with_indices", "", {"v", "i"});
+  for (const auto& [x, attributes] :
+       {std::pair("%x: f32[2,2,13,11]",
+                  "kernel = [7, 6], pads_low = [3, 2], pads_high = [3, 4], strides = [3, 2]"),
+        std::pair("%x: i32[1,2,4,5,4]", "kernel = [2, 2, 2], strides = [2, 2, 1]")})
+    indexed_samples.push_back(
+        sample(x, std::string("max_pool_with_indices(%x) {") + attributes + "}", {"v", "i"}));
   builder.add(pool_def("max_pool_with_indices",
                        "The maximum of each window, and the index (i64) of its element, counted over the "
                        "spatial dims of one channel. Of equal elements the first counts, and the last NaN if "

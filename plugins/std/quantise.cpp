@@ -128,8 +128,7 @@ OpDef dynamic_quantize_op() {
         offset = g.make("cast", {g.make("clamp", {offset, zero, top})}, {attr("dtype", u8)});
         return std::vector{g.make("quantize_linear", {x, scale, offset}), scale, offset};
       })
-      .samples({"ferrite graph 0\ngraph @sample(%x: f32[3,4]) -> (%q \"q\", %s \"s\", %z \"z\") {\n"
-                "  %q, %s, %z = dynamic_quantize(%x)\n}\n"});
+      .samples({sample("%x: f32[3,4]", "dynamic_quantize(%x)", {"q", "s", "z"})});
 }
 
 /// The operand as i32 minus its zero; a zero with several numbers lies along the rows.

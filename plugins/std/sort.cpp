@@ -283,8 +283,7 @@ std::vector<std::string> samples_of(const std::string& name,
                                     std::initializer_list<std::pair<const char*, const char*>> cases) {
   std::vector<std::string> samples;
   for (const auto& [operand, attributes] : cases)
-    samples.push_back(std::string("ferrite graph 0\ngraph @sample(") + operand +
-                      ") -> (%v \"v\", %i \"i\") {\n  %v, %i = " + name + "(%x) {" + attributes + "}\n}\n");
+    samples.push_back(sample(operand, name + "(%x) {" + attributes + "}", {"v", "i"}));
   return samples;
 }
 

@@ -172,8 +172,7 @@ OpDef split_op() {
         }
         return results;
       })
-      .samples({"ferrite graph 0\ngraph @sample(%x: f32[2,7]) -> (%a \"a\", %b \"b\") {\n"
-                "  %a, %b = split(%x) {axis = 1, sizes = [3, 4]}\n}\n"});
+      .samples({sample("%x: f32[2,7]", "split(%x) {axis = 1, sizes = [3, 4]}", {"a", "b"})});
 }
 
 OpDef tile_op() {
