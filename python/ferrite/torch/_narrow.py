@@ -47,6 +47,8 @@ def narrow_places(graph: fx.Graph) -> None:
         places = [user for user in node.users if user.target is operator.getitem and user.args[1] == 1]
         for place in places if dtype is not None else ():
             users = [user for user in place.users if user.op != "output"]
+            if not users:
+                continue
             with graph.inserting_after(place):
                 narrow = _converted(graph, place, dtype)
             with graph.inserting_after(narrow):
