@@ -14,6 +14,7 @@
 #include "core/passes/joint/subgraph.h"
 #include "core/plugin/import_ops.h"
 #include "core/select/claims.h"
+#include "core/source.h"
 #include "core/support/abi/abi.h"
 #include "core/support/elapsed.h"
 #include "core/support/files/installed_files.h"
@@ -482,14 +483,26 @@ std::vector<std::vector<int64_t>> Model::declared_dims() const {
   return dims;
 }
 
-Result<Model::Parts> Model::partition(uint32_t forward_outputs,
-                                      const joint::PartitionOptions& partition_options,
-                                      const CompileOptions& options) const {
+Result<graph::Graph> Model::joint_graph(uint32_t forward_outputs) const {
   FE_TRY(auto imported, graph(declared_dims()));
   imported.set_forward_outputs(forward_outputs);
+  return imported;
+}
+
+Result<std::unique_ptr<Model>> Model::joint(uint32_t forward_outputs, std::string_view first_stage) const {
+  FE_TRY(auto imported, joint_graph(forward_outputs));
+  CompileOptions options;
+  options.from = first_stage;
+  FE_CHECK(stages_of(Source(graph::Graph()), options));
+  return of_graph(session_, path_, std::move(imported), first_stage, {});
+}
+
+Result<Model::Parts> Model::partition(uint32_t forward_outputs, std::string_view first_stage,
+                                      const joint::PartitionOptions& partition_options,
+                                      const CompileOptions& options) const {
+  FE_TRY(auto imported, joint_graph(forward_outputs));
   CompileOptions joint_options = options;
-  // Passes of pre_grad are for graphs before differentiation, which a joint graph has passed.
-  joint_options.from = "decompose_early";
+  joint_options.from = first_stage;
   joint_options.to = "joint_post";
   Ledger ledger;
   auto compiled = compile(std::move(imported), session_.registry(), joint_options, ledger);

@@ -108,12 +108,17 @@ class Model {
     std::unique_ptr<Model> forward, backward;
   };
   /// Divides the model's joint graph, whose first `forward_outputs` outputs are those of the forward part:
-  /// imports it, runs its passes of the stages decompose_early to joint_post, and divides it as
+  /// imports it, runs its passes of the stages `first_stage` to joint_post, and divides it as
   /// core/passes/joint/partition.h says. The parts are models that the stages from post_grad_pre on compile;
   /// the ledger of the forward part's programs begins with the records of the joint graph. The sizes of the
   /// inputs must be fixed (FE-X04). FE-G58 and the errors of importing and of the passes.
-  Result<Parts> partition(uint32_t forward_outputs, const joint::PartitionOptions& partition_options,
+  Result<Parts> partition(uint32_t forward_outputs, std::string_view first_stage,
+                          const joint::PartitionOptions& partition_options,
                           const CompileOptions& options) const;
+  /// A joint model that is not divided: of the imported graph, whose first `forward_outputs` outputs are
+  /// those of a forward pass. The stages from `first_stage` on compile it. The sizes of the inputs must be
+  /// fixed (FE-X04). FE-C04 for a stage that no graph enters, and the errors of importing.
+  Result<std::unique_ptr<Model>> joint(uint32_t forward_outputs, std::string_view first_stage) const;
   /// The changes that the passes of a graph phase make, as core/passes/joint/changed_regions.h says. The
   /// model's outputs are all values that it has names for, and its real outputs those whose numbers are in
   /// `outputs`. The sizes of the inputs must be fixed (FE-X04). FE-C04 for a phase that works on no graph,
@@ -138,6 +143,7 @@ class Model {
   static std::unique_ptr<Model> of_graph(const Session& session, const std::string& path, graph::Graph graph,
                                          std::string_view from, std::span<const LedgerRecord> before);
   Result<void> open_imported();
+  Result<graph::Graph> joint_graph(uint32_t forward_outputs) const;
   graph::Graph empty_graph() const;
   /// Calls `build`, a function of the importer, which adds to the graph.
   Result<void> import(graph::Graph& graph, std::span<const std::vector<int64_t>> input_dims,

@@ -92,9 +92,14 @@ class SessionModel final : public LoadedModel {
       options.orders.push_back({{dims, dims + rank}, {order, order + rank}});
     options.reorder_op = request.reorder_op;
     options.donate_saved = request.donate_saved;
-    FE_TRY(auto parts, model_->partition(request.forward_outputs, options, options_));
+    FE_TRY(auto parts, model_->partition(request.forward_outputs, request.first_stage, options, options_));
     return Parts{std::make_unique<SessionModel>(std::move(parts.forward), options_),
                  std::make_unique<SessionModel>(std::move(parts.backward), options_)};
+  }
+  Result<std::unique_ptr<LoadedModel>> joint(uint32_t forward_outputs,
+                                             std::string_view first_stage) override {
+    FE_TRY(auto made, model_->joint(forward_outputs, first_stage));
+    return std::unique_ptr<LoadedModel>(std::make_unique<SessionModel>(std::move(made), options_));
   }
 
  private:

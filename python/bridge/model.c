@@ -396,7 +396,7 @@ done:
 }
 
 // partition(forward outputs, kinds of the inputs as bytes, memory budget, saved, recomputed, orders, donate
-// saved)
+// saved, first stage)
 static PyObject* model_partition(PyObject* self, PyObject* args) {
   Model* model = (Model*)self;
   unsigned long long forward_outputs;
@@ -405,8 +405,8 @@ static PyObject* model_partition(PyObject* self, PyObject* args) {
   PyObject *saved, *recomputed, *orders;
   int donates;
   ferrite_partition_options options = {.size = sizeof options};
-  if (!PyArg_ParseTuple(args, "Ky#dOOOp", &forward_outputs, &kinds, &kind_count, &options.memory_budget,
-                        &saved, &recomputed, &orders, &donates))
+  if (!PyArg_ParseTuple(args, "Ky#dOOOps", &forward_outputs, &kinds, &kind_count, &options.memory_budget,
+                        &saved, &recomputed, &orders, &donates, &options.first_stage))
     return NULL;
   const uint64_t count = ferrite_model_input_count(model->model);
   if ((uint64_t)kind_count != count)
@@ -446,6 +446,19 @@ static PyObject* model_partition(PyObject* self, PyObject* args) {
   return parts;
 }
 
+static PyObject* model_joint(PyObject* self, PyObject* args) {
+  Model* model = (Model*)self;
+  unsigned long long forward_outputs;
+  const char* first_stage;
+  if (!PyArg_ParseTuple(args, "Ks", &forward_outputs, &first_stage)) return NULL;
+  ferrite_model* joint = NULL;
+  int32_t status;
+  Py_BEGIN_ALLOW_THREADS
+  status = ferrite_model_joint(model->model, forward_outputs, first_stage, &joint);
+  Py_END_ALLOW_THREADS
+  return status == FERRITE_OK ? model_of(model->session, joint) : raise_last();
+}
+
 static PyObject* model_stats(PyObject* self, PyObject* unused) {
   (void)unused;
   ferrite_stats stats = {.size = sizeof stats};
@@ -473,8 +486,10 @@ static PyMethodDef model_methods[] = {
     {"changed_regions", model_changed_regions, METH_VARARGS,
      "changed_regions(phase, outputs): what passes change, as JSON."},
     {"partition", model_partition, METH_VARARGS,
-     "partition(forward_outputs, input_kinds, memory_budget, saved, recomputed, orders, donate_saved): the "
-     "models (forward, backward) of a joint model; orders: pairs (dims, order) of tuples."},
+     "partition(forward_outputs, input_kinds, memory_budget, saved, recomputed, orders, donate_saved, "
+     "first_stage): the models (forward, backward) of a joint model; orders: pairs (dims, order) of tuples."},
+    {"joint", model_joint, METH_VARARGS,
+     "joint(forward_outputs, first_stage): the model as a joint one that is not divided."},
     {"stats", model_stats, METH_NOARGS, "Figures of the last program."},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot model_slots[] = {{Py_tp_dealloc, model_free},

@@ -36,7 +36,39 @@ typedef struct {
   ProgramInput* inputs;
   ProgramOutput* outputs;
   PyObject* recipe;
+  void* scratch;  // memory of a run, while no run has it; who holds the interpreter's lock may take it
 } Program;
+
+// What a run describes its tensors with.
+typedef struct {
+  DLTensor* tensors;                   // [inputs + computed outputs]
+  DLTensor** pointers;                 // [inputs + computed outputs]
+  DLManagedTensorVersioned** managed;  // [computed outputs], null at first
+  void* memory;
+} Scratch;
+
+static Scratch take_scratch(Program* program) {
+  const size_t count = (size_t)(program->input_count + program->computed_count);
+  const size_t results = (size_t)program->computed_count;
+  Scratch scratch = {.memory = program->scratch};
+  program->scratch = NULL;
+  if (!scratch.memory)
+    scratch.memory = malloc(count * (sizeof *scratch.tensors + sizeof *scratch.pointers) +
+                            results * sizeof *scratch.managed + 1);
+  if (!scratch.memory) return scratch;
+  scratch.tensors = scratch.memory;
+  scratch.pointers = (DLTensor**)(scratch.tensors + count);
+  scratch.managed = (DLManagedTensorVersioned**)(scratch.pointers + count);
+  if (results > 0) memset(scratch.managed, 0, results * sizeof *scratch.managed);
+  return scratch;
+}
+
+static void give_back(Program* program, Scratch scratch) {
+  if (program->scratch)
+    free(scratch.memory);  // that of a run at the same time
+  else
+    program->scratch = scratch.memory;
+}
 
 static void program_free(PyObject* self) {
   Program* program = (Program*)self;
@@ -51,6 +83,7 @@ static void program_free(PyObject* self) {
   }
   free(program->inputs);
   free(program->outputs);
+  free(program->scratch);
   Py_XDECREF(program->model);
   Py_XDECREF(program->recipe);
   Py_XDECREF(program->api_capsule);
@@ -322,22 +355,19 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
     return NULL;
   }
   const size_t in = (size_t)self->input_count, computed = (size_t)self->computed_count;
-  DLTensor* tensors = calloc(in + computed + 1, sizeof *tensors);
-  DLTensor** pointers = calloc(in + computed + 1, sizeof *pointers);
-  DLManagedTensorVersioned** managed = calloc(computed + 1, sizeof *managed);
+  const Scratch scratch = take_scratch(self);
+  if (!scratch.memory) return PyErr_NoMemory();
+  DLTensor* tensors = scratch.tensors;
+  DLTensor** pointers = scratch.pointers;
+  DLManagedTensorVersioned** managed = scratch.managed;
   PermutedView* permuted = NULL;
-  PyObject* arguments = PyList_GetSlice(list, 0, PyList_Size(list));  // keeps them alive during the run
   PyObject* results = NULL;
   size_t allocated = 0;
   DLManagedTensorVersioned* workspace = NULL;
-  if (!tensors || !pointers || !managed || !arguments) {
-    if (!PyErr_Occurred()) PyErr_NoMemory();
-    goto done;
-  }
   DLDevice device = {kDLCPU, 0};
   for (size_t k = 0; k < in; ++k) {
     const ProgramInput* input = &self->inputs[k];
-    PyObject* tensor = input->constant ? input->constant : PyList_GetItem(arguments, input->argument);
+    PyObject* tensor = input->constant ? input->constant : PyList_GetItem(list, input->argument);
     if (!tensor) goto done;
     DLTensor* view = &tensors[k];
     if (self->api->view_of_object(tensor, view) != 0) goto done;
@@ -345,7 +375,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
       // PyTorch predicted another dtype for a node that it ran itself.
       if (refuse_copy(input) != 0) goto done;
       tensor = PyObject_CallMethod(tensor, "to", "O", input->library_dtype);
-      if (view_held(self, arguments, tensor, view) != 0) goto done;
+      if (view_held(self, list, tensor, view) != 0) goto done;
     }
     if (view->device.device_type != kDLCPU) device = view->device;
     pointers[k] = view;
@@ -371,7 +401,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
     }
     if (view->device.device_type == kDLCPU || is_contiguous(pointers[k])) continue;
     if (refuse_copy(input) != 0) goto done;
-    if (view_held(self, arguments, contiguous_copy(tensor, input), view) != 0) goto done;
+    if (view_held(self, list, contiguous_copy(tensor, input), view) != 0) goto done;
     pointers[k] = view;
   }
   for (Py_ssize_t k = 0; k < self->output_count; ++k) {
@@ -398,7 +428,6 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
       if (!options.stream) options.stream = legacy_stream;
       if (allocate_workspace(self, pointers, device, &workspace, &options) != 0) goto done;
     }
-    if (PyList_SetSlice(list, 0, PyList_Size(list), NULL) != 0) goto done;
     ferrite_model* model = ((Model*)self->model)->model;
     int32_t status;
     Py_BEGIN_ALLOW_THREADS
@@ -417,7 +446,7 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
       result = Py_None;
       Py_INCREF(result);
     } else if (output->argument >= 0) {
-      result = PyList_GetItem(arguments, output->argument);
+      result = PyList_GetItem(list, output->argument);
       Py_XINCREF(result);
     } else {
       DLManagedTensorVersioned* tensor = managed[next];
@@ -438,13 +467,18 @@ static PyObject* program_call(PyObject* object, PyObject* args, PyObject* kwargs
   }
 done:
   if (workspace && workspace->deleter) workspace->deleter(workspace);
-  for (size_t k = 0; managed && k < allocated; ++k)
+  for (size_t k = 0; k < allocated; ++k)
     if (managed[k] && managed[k]->deleter) managed[k]->deleter(managed[k]);
-  Py_XDECREF(arguments);
   free(permuted);
-  free(managed);
-  free(pointers);
-  free(tensors);
+  give_back(self, scratch);
+  // The list has kept the arguments, and copies that the program took instead, alive during the run.
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  const int cleared = PyList_SetSlice(list, 0, PyList_Size(list), NULL);
+  if (type)
+    PyErr_Restore(type, value, trace);
+  else if (cleared != 0)
+    Py_CLEAR(results);
   return results;
 }
 

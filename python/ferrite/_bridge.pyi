@@ -76,8 +76,10 @@ class Model:
         recomputed: Sequence[str],
         orders: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
         donate_saved: bool,
+        first_stage: str,
         /,
     ) -> tuple[Model, Model]: ...
+    def joint(self, forward_outputs: int, first_stage: str, /) -> Model: ...
     def stats(self) -> _Stats: ...
 
 class Program:

@@ -49,6 +49,7 @@ struct PartitionRequest {
   std::span<const ferrite_saved_order> orders{};
   std::string reorder_op{};
   bool donate_saved = false;
+  std::string first_stage{};
 };
 
 /// A model file. Any-thread.
@@ -77,6 +78,9 @@ class LoadedModel {
   virtual Result<std::string> changed_regions(std::string_view phase, std::span<const uint64_t> outputs) = 0;
   /// The parts of a joint model. FE-G58; FE-X41 for a package.
   virtual Result<Parts> partition(const PartitionRequest& request) = 0;
+  /// See ferrite_model_joint(). FE-X41 for a package.
+  virtual Result<std::unique_ptr<LoadedModel>> joint(uint32_t forward_outputs,
+                                                     std::string_view first_stage) = 0;
 };
 
 /// A session. Any-thread; it must outlive its models.

@@ -416,6 +416,21 @@ int32_t ferrite_model_changed_regions(ferrite_model* model, const char* phase, c
   });
 }
 
+namespace {
+
+// Passes of pre_grad are for graphs before differentiation.
+constexpr const char* first_joint_stage = "decompose_early";
+
+Result<void> check_forward_outputs(const ferrite_model& model, uint64_t count, std::string_view function) {
+  const auto all = model.model->outputs().size();
+  if (count <= all) return {};
+  return at(std::string(function),
+            error(FE_EINVALID, "FE-G58", "the model has {}, and {} of them are to be the forward part's",
+                  ferrite::counted(all, "output"), count));
+}
+
+}  // namespace
+
 int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_options* options,
                                 ferrite_model** forward, ferrite_model** backward) {
   return guarded([&]() -> Result<void> {
@@ -443,10 +458,7 @@ int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_op
       if (!given.orders[k].order && given.orders[k].rank != 0)
         return null_argument(function, fmt::format("orders[{}].order", k));
     }
-    if (given.forward_outputs > model->model->outputs().size())
-      return at(std::string(function),
-                error(FE_EINVALID, "FE-G58", "the model has {}, and {} of them are to be the forward part's",
-                      ferrite::counted(model->model->outputs().size(), "output"), given.forward_outputs));
+    FE_CHECK(check_forward_outputs(*model, given.forward_outputs, function));
     capi::PartitionRequest request;
     request.forward_outputs = static_cast<uint32_t>(given.forward_outputs);
     request.input_kinds = {given.input_kinds, count};
@@ -456,9 +468,24 @@ int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_op
     request.orders = {given.orders, given.order_count};
     if (given.reorder_op) request.reorder_op = given.reorder_op;
     request.donate_saved = given.donate_saved != 0;
+    request.first_stage = given.first_stage ? given.first_stage : first_joint_stage;
     FE_TRY(auto parts, model->model->partition(request));
     *forward = handle_of(model->session, std::move(parts.forward));
     *backward = handle_of(model->session, std::move(parts.backward));
+    return {};
+  });
+}
+
+int32_t ferrite_model_joint(ferrite_model* model, uint64_t forward_outputs, const char* first_stage,
+                            ferrite_model** joint) {
+  return guarded([&]() -> Result<void> {
+    constexpr std::string_view function = "ferrite_model_joint";
+    if (!model) return null_argument(function, "model");
+    if (!joint) return null_argument(function, "joint");
+    FE_CHECK(check_forward_outputs(*model, forward_outputs, function));
+    FE_TRY(auto made, model->model->joint(static_cast<uint32_t>(forward_outputs),
+                                          first_stage ? first_stage : first_joint_stage));
+    *joint = handle_of(model->session, std::move(made));
     return {};
   });
 }

@@ -136,6 +136,7 @@ class PackageModel final : public LoadedModel {
     return is_compiled();
   }
   Result<Parts> partition(const PartitionRequest&) override { return is_compiled(); }
+  Result<std::unique_ptr<LoadedModel>> joint(uint32_t, std::string_view) override { return is_compiled(); }
 
  private:
   Error is_compiled() const {

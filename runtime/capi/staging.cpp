@@ -96,6 +96,8 @@ Result<void> Staging::run(std::span<const BoundTensor> inputs, std::span<const B
   }
   std::vector<const void*> in;
   std::vector<void*> out;
+  in.reserve(inputs.size());
+  out.reserve(outputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
     void* data = inputs[k].data;
     if (!in_place(inputs[k])) {

@@ -2,6 +2,7 @@
 #include "runtime/capi/tensors.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <tuple>
@@ -14,6 +15,37 @@ namespace {
 constexpr uint8_t no_code = 255;
 constexpr int32_t most_dims = 64;
 constexpr size_t output_alignment = 64;
+
+constexpr DLDataType described(DType dtype) {
+  const auto* info = find_dtype(dtype);
+  if (!info || info->bits % 8 != 0) return {no_code, 0, 1};
+  const auto bits = static_cast<uint8_t>(info->bits);
+  const auto with = [&](int type) { return DLDataType{static_cast<uint8_t>(type), bits, 1}; };
+  switch (info->kind) {
+    case FE_CLASS_BOOL: return with(kDLBool);
+    case FE_CLASS_INT: return with(kDLInt);
+    case FE_CLASS_UINT: return with(kDLUInt);
+    case FE_CLASS_COMPLEX: return with(kDLComplex);
+    default: break;
+  }
+  // DLPack has a separate type code for each of the small floats.
+  switch (dtype) {
+    case DType::bf16_: return with(kDLBfloat);
+    case DType::f8e4m3_: return with(10);
+    case DType::f8e4m3fnuz_: return with(11);
+    case DType::f8e5m2_: return with(12);
+    case DType::f8e5m2fnuz_: return with(13);
+    case DType::e8m0_: return with(14);
+    default: return with(kDLFloat);
+  }
+}
+
+/// By the code of a dtype: each call of a program asks for those of all its ports.
+constexpr auto data_types = [] {
+  std::array<DLDataType, dtype_table.size() + 1> types{};
+  for (size_t code = 0; code < types.size(); ++code) types[code] = described(static_cast<DType>(code));
+  return types;
+}();
 
 std::string shape_text(std::span<const int64_t> dims) { return fmt::format("[{}]", fmt::join(dims, ",")); }
 
@@ -28,51 +60,60 @@ struct Where {
   std::string text() const { return fmt::format("{} '{}'", kind, name); }
 };
 
-/// Checks a tensor on its own, regardless of the port.
-Result<void> check(const DLTensor* tensor, const TensorDevice& device, const Where& where) {
-  if (!tensor) return at(where.text(), error(FE_EINVALID, "FE-X30", "the tensor is null"));
-  if (tensor->device.device_type != kDLCPU && !device.has(*tensor))
-    return at(
-        where.text(),
-        error(FE_EUNSUPPORTED, "FE-X33",
-              "the tensor is on DLPack's device {}, and the program runs on '{}', DLPack's device {}; copy "
-              "it there or to host memory, or open the session with the tensor's device",
-              number_text(tensor->device), device.name, number_text(device.device)));
+/// What is wrong with a tensor.
+enum class Fault { none, is_null, place, rank, shape, port_dtype, dtype };
+
+/// Checks a tensor for a port of this dtype, and sets the bytes of its elements. Calls of programs with many
+/// weights spend their time here, so that nothing is said yet.
+Fault check(const DLTensor* tensor, DType dtype, const TensorDevice& device, int64_t& bytes) {
+  if (!tensor) return Fault::is_null;
+  if (tensor->device.device_type != kDLCPU && !device.has(*tensor)) return Fault::place;
   if (tensor->ndim < 0 || tensor->ndim > most_dims || (tensor->ndim > 0 && !tensor->shape))
-    return at(where.text(), error(FE_EINVALID, "FE-X32", "the tensor has {} dims{}", tensor->ndim,
-                                  tensor->shape ? "" : " and no shape"));
-  int64_t bytes = tensor->dtype.bits / 8;
+    return Fault::rank;
+  bytes = tensor->dtype.bits / 8;
   for (int32_t d = 0; d < tensor->ndim; ++d)
-    if (tensor->shape[d] < 0 || __builtin_mul_overflow(bytes, tensor->shape[d], &bytes))
-      return at(where.text(), error(FE_EINVALID, "FE-X32", "the shape {} is negative or too large",
-                                    shape_text({tensor->shape, static_cast<size_t>(tensor->ndim)})));
-  return {};
+    if (tensor->shape[d] < 0 || __builtin_mul_overflow(bytes, tensor->shape[d], &bytes)) return Fault::shape;
+  const auto expected = data_type_of(dtype);
+  if (expected.code == no_code) return Fault::port_dtype;
+  const bool same =
+      tensor->dtype.code == expected.code && tensor->dtype.bits == expected.bits && tensor->dtype.lanes == 1;
+  return same ? Fault::none : Fault::dtype;
 }
 
-Result<void> check_dtype(const DLTensor& tensor, DType dtype, const Where& where) {
-  auto expected = data_type_of(dtype);
-  if (expected.code == no_code)
-    return at(where.text(),
-              error(FE_EUNSUPPORTED, "FE-X02", "it has dtype {}, which DLPack cannot carry", name_of(dtype)));
-  if (tensor.dtype.code != expected.code || tensor.dtype.bits != expected.bits || tensor.dtype.lanes != 1)
-    return at(
-        where.text(),
-        error(FE_EINVALID, "FE-X02",
-              "it has dtype {} (DLPack code {}, {} bits), a tensor of code {}, {} bits, {} lanes was given",
-              name_of(dtype), expected.code, expected.bits, tensor.dtype.code, tensor.dtype.bits,
-              tensor.dtype.lanes));
-  return {};
+Error error_of(Fault fault, const DLTensor* tensor, DType dtype, const TensorDevice& device,
+               const Where& where) {
+  const auto said = [&] {
+    const auto expected = data_type_of(dtype);
+    switch (fault) {
+      case Fault::place:
+        return error(
+            FE_EUNSUPPORTED, "FE-X33",
+            "the tensor is on DLPack's device {}, and the program runs on '{}', DLPack's device {}; copy "
+            "it there or to host memory, or open the session with the tensor's device",
+            number_text(tensor->device), device.name, number_text(device.device));
+      case Fault::rank:
+        return error(FE_EINVALID, "FE-X32", "the tensor has {} dims{}", tensor->ndim,
+                     tensor->shape ? "" : " and no shape");
+      case Fault::shape:
+        return error(FE_EINVALID, "FE-X32", "the shape {} is negative or too large",
+                     shape_text({tensor->shape, static_cast<size_t>(tensor->ndim)}));
+      case Fault::port_dtype:
+        return error(FE_EUNSUPPORTED, "FE-X02", "it has dtype {}, which DLPack cannot carry", name_of(dtype));
+      case Fault::dtype:
+        return error(
+            FE_EINVALID, "FE-X02",
+            "it has dtype {} (DLPack code {}, {} bits), a tensor of code {}, {} bits, {} lanes was given",
+            name_of(dtype), expected.code, expected.bits, tensor->dtype.code, tensor->dtype.bits,
+            tensor->dtype.lanes);
+      default: return error(FE_EINVALID, "FE-X30", "the tensor is null");
+    }
+  };
+  return at(where.text(), said());
 }
 
-int64_t elements_of(const DLTensor& tensor) {
-  int64_t count = 1;
-  for (int32_t d = 0; d < tensor.ndim; ++d) count *= tensor.shape[d];
-  return count;
-}
-
+/// Of a tensor that has elements.
 bool contiguous(const DLTensor& tensor) {
-  if (!tensor.strides || std::find(tensor.shape, tensor.shape + tensor.ndim, 0) != tensor.shape + tensor.ndim)
-    return true;
+  if (!tensor.strides) return true;
   int64_t expected = 1;
   for (int32_t d = tensor.ndim - 1; d >= 0; --d) {
     if (tensor.shape[d] != 1 && tensor.strides[d] != expected) return false;
@@ -98,16 +139,20 @@ void each_element(const BoundTensor& tensor, Visit&& visit) {
   }
 }
 
-/// Converts a checked tensor.
-BoundTensor bound(const DLTensor& tensor, const TensorDevice& device) {
-  BoundTensor result;
-  result.dims = {tensor.shape, static_cast<size_t>(tensor.ndim)};
-  result.width = std::max(tensor.dtype.bits / 8, 1);
-  result.bytes = elements_of(tensor) * result.width;
-  if (tensor.data) result.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
-  if (!contiguous(tensor)) result.strides = {tensor.strides, static_cast<size_t>(tensor.ndim)};
-  result.on_device = device.has(tensor);
-  return result;
+/// Checks a tensor, and adds it to `bound`.
+Fault add_bound(const DLTensor* tensor, DType dtype, const TensorDevice& device,
+                std::vector<BoundTensor>& bound) {
+  int64_t bytes = 0;
+  if (const auto fault = check(tensor, dtype, device, bytes); fault != Fault::none) return fault;
+  auto& result = bound.emplace_back();
+  result.dims = {tensor->shape, static_cast<size_t>(tensor->ndim)};
+  result.width = tensor->dtype.bits / 8;
+  result.bytes = bytes;
+  if (tensor->data) result.data = static_cast<char*>(tensor->data) + tensor->byte_offset;
+  if (bytes > 0 && !contiguous(*tensor))
+    result.strides = {tensor->strides, static_cast<size_t>(tensor->ndim)};
+  result.on_device = device.has(*tensor);
+  return Fault::none;
 }
 
 }  // namespace
@@ -159,27 +204,8 @@ void scatter(const char* from, const BoundTensor& to) {
 }
 
 DLDataType data_type_of(DType dtype) {
-  const auto* info = find_dtype(dtype);
-  if (!info || info->bits % 8 != 0) return {no_code, 0, 1};
-  auto bits = static_cast<uint8_t>(info->bits);
-  auto with = [&](int code) { return DLDataType{static_cast<uint8_t>(code), bits, 1}; };
-  switch (info->kind) {
-    case FE_CLASS_BOOL: return with(kDLBool);
-    case FE_CLASS_INT: return with(kDLInt);
-    case FE_CLASS_UINT: return with(kDLUInt);
-    case FE_CLASS_COMPLEX: return with(kDLComplex);
-    default: break;
-  }
-  // DLPack has a separate type code for each of the small floats.
-  switch (dtype) {
-    case DType::bf16_: return with(kDLBfloat);
-    case DType::f8e4m3_: return with(10);
-    case DType::f8e4m3fnuz_: return with(11);
-    case DType::f8e5m2_: return with(12);
-    case DType::f8e5m2fnuz_: return with(13);
-    case DType::e8m0_: return with(14);
-    default: return with(kDLFloat);
-  }
+  const auto code = static_cast<size_t>(dtype);
+  return code < data_types.size() ? data_types[code] : data_types[0];
 }
 
 Result<std::vector<BoundTensor>> bind_inputs(const LoadedModel& model, const DLTensor* const* tensors,
@@ -192,9 +218,9 @@ Result<std::vector<BoundTensor>> bind_inputs(const LoadedModel& model, const DLT
   result.reserve(ports.size());
   for (size_t k = 0; k < ports.size(); ++k) {
     const Where where{"input", ports[k].name};
-    FE_CHECK(check(tensors[k], device, where));
-    FE_CHECK(check_dtype(*tensors[k], ports[k].dtype, where));
-    const auto& input = result.emplace_back(bound(*tensors[k], device));
+    if (const auto fault = add_bound(tensors[k], ports[k].dtype, device, result); fault != Fault::none)
+      return error_of(fault, tensors[k], ports[k].dtype, device, where);
+    const auto& input = result.back();
     if (!with_data || input.bytes == 0) continue;
     if (!input.data) return at(where.text(), error(FE_EINVALID, "FE-X30", "the tensor has no data"));
     if (input.on_device && !input.strides.empty())
@@ -216,15 +242,13 @@ Result<std::vector<BoundTensor>> bind_outputs(const LoadedModel& model,
   result.reserve(ports.size());
   for (size_t k = 0; k < ports.size(); ++k) {
     const Where where{"output", model.outputs()[k].name};
-    FE_CHECK(check(tensors[k], device, where));
-    const auto& tensor = *tensors[k];
-    FE_CHECK(check_dtype(tensor, ports[k].dtype, where));
-    std::span<const int64_t> shape(tensor.shape, static_cast<size_t>(tensor.ndim));
-    if (!std::equal(shape.begin(), shape.end(), ports[k].dims.begin(), ports[k].dims.end()))
+    if (const auto fault = add_bound(tensors[k], ports[k].dtype, device, result); fault != Fault::none)
+      return error_of(fault, tensors[k], ports[k].dtype, device, where);
+    const auto& output = result.back();
+    if (!std::ranges::equal(output.dims, ports[k].dims))
       return at(where.text(),
                 error(FE_EINVALID, "FE-X35", "the result has shape {}, a tensor of shape {} was given",
-                      shape_text(ports[k].dims), shape_text(shape)));
-    const auto& output = result.emplace_back(bound(tensor, device));
+                      shape_text(ports[k].dims), shape_text(output.dims)));
     if (!output.data && output.bytes > 0)
       return at(where.text(), error(FE_EINVALID, "FE-X30", "the tensor has no data"));
     if (!output.strides.empty() || !output.is_aligned())

@@ -211,23 +211,36 @@ class BridgeTest(unittest.TestCase):
         model = self.session.load("exp.fe", JOINT.encode())
         x, w, g = (np.linspace(k, 1, 6, dtype=np.float32).reshape(2, 3) for k in range(3))
         y, gx = model.run(x, w, g)
-        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [], False)
+        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [], False, "decompose_early")
         self.assertEqual([port[0] for port in forward.outputs()], ["y", "saved.0"])
         self.assertEqual([port[0] for port in backward.inputs()], ["saved.0", "g"])
         results = forward.run([x, w])
         np.testing.assert_allclose(np.from_dlpack(results[0]), y, rtol=1e-6)
         (gradient,) = backward.run([results[1], g])
         np.testing.assert_allclose(np.from_dlpack(gradient), gx, rtol=1e-6)
-        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1, 0))], False)
+        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1, 0))], False, "decompose_early")
         self.assertEqual([port[2] for port in forward.outputs()], [(2, 3), (1, 2)])
         (gradient,) = backward.run([forward.run([x, w])[1], g])
         np.testing.assert_allclose(np.from_dlpack(gradient), gx, rtol=1e-6)
-        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [], True)
+        forward, backward = model._model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [], True, "decompose_early")
         (gradient,) = backward.run([forward.run([x, w])[1], g])
         np.testing.assert_allclose(np.from_dlpack(gradient), gx, rtol=1e-6)
         with self.assertRaises(ferrite.Error) as caught:
             forward.run([x])
         self.assertEqual(caught.exception.code, "FE-X01")
+
+    def test_joint_models_may_stay_whole(self):
+        model = self.session.load("exp.fe", JOINT.replace(" joint(forward_outputs = 1)", "").encode())
+        tensors = [np.linspace(k, 1, 6, dtype=np.float32).reshape(2, 3) for k in range(3)]
+        for count, stage in ((0, "pre_grad"), (1, "decompose_early"), (2, "pre_grad")):
+            joint = model._model.joint(count, stage)
+            self.assertEqual(joint.inputs(), model._model.inputs())
+            for expected, actual in zip(model.run(*tensors), joint.run(tensors), strict=True):
+                np.testing.assert_allclose(np.from_dlpack(actual), expected, rtol=1e-6)
+        for arguments, code in (((3, "pre_grad"), "FE-G58"), ((1, "fuse"), "FE-C04"), ((1, "gone"), "FE-C04")):
+            with self.subTest(arguments=arguments), self.assertRaises(ferrite.Error) as caught:
+                model._model.joint(*arguments)
+            self.assertEqual(caught.exception.code, code)
 
     def test_memory_of_large_donated_inputs_goes_back_to_the_system(self):
         values = np.eye(1024, dtype=np.float32)
@@ -256,18 +269,18 @@ class BridgeTest(unittest.TestCase):
             (1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1, 1))], False),  # no order
         ):
             with self.subTest(arguments=arguments), self.assertRaises(ferrite.Error) as caught:
-                model.partition(*arguments)
+                model.partition(*arguments, "decompose_early")
             self.assertEqual(caught.exception.code, "FE-G58")
         with self.assertRaises(ValueError):
-            model.partition(1, bytes([0]), 1.0, [], [], [], False)
+            model.partition(1, bytes([0]), 1.0, [], [], [], False, "decompose_early")
         with self.assertRaises(ValueError):
-            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1,))], False)
+            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [((2, 1), (1,))], False, "decompose_early")
         with self.assertRaises(TypeError):
-            model.partition(1, bytes([0, 1, 2]), 1.0, [1], [], [], False)
+            model.partition(1, bytes([0, 1, 2]), 1.0, [1], [], [], False, "decompose_early")
         with self.assertRaises(TypeError):
-            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [(2, 1)], False)
+            model.partition(1, bytes([0, 1, 2]), 1.0, [], [], [(2, 1)], False, "decompose_early")
         with self.assertRaises(ferrite.Error) as caught:
-            self.model(ANY)._model.partition(1, bytes([0]), 1.0, [], [], [], False)
+            self.model(ANY)._model.partition(1, bytes([0]), 1.0, [], [], [], False, "decompose_early")
         self.assertEqual(caught.exception.code, "FE-X04")
 
     def test_passes_of_a_phase(self):

@@ -106,7 +106,9 @@ def backend(
     def compiler(kind: str) -> Any:
         def compile_(graph: fx.GraphModule, _: list[Any]) -> Boxed:
             _allow_second_backward()
-            return compiled_part(graph) or compile_graph(graph, chosen, kind, keep)
+            return compiled_part(graph) or compile_graph(
+                graph, chosen, kind, keep, first_stage=first_stage
+            )
 
         return keeping(compile_) if keep else compile_
 
@@ -115,7 +117,7 @@ def backend(
         chosen = Options.of(options)
         weights = weights_of(module) if chosen.freeze else frozenset()
         given = module
-        module = with_pre_grad_passes(given, example_inputs, chosen)
+        module, first_stage = with_pre_grad_passes(given, example_inputs, chosen)
         tensors = [one for one in (*example_inputs, *module.parameters()) if isinstance(one, torch.Tensor)]
         device = device_type_of(tensors)
         # Regions that passes of pre_grad have changed are named by numbers of this process, and frozen
@@ -141,7 +143,7 @@ def backend(
                     else compiler("inference")
                 ),
                 decompositions=decompositions(),
-                partition_fn=partitioner(chosen, keep),
+                partition_fn=partitioner(chosen, keep, first_stage),
                 # Of all graphs: programs write inputs that the model changes in place.
                 keep_inference_input_mutations=True,
             )(module, example_inputs)

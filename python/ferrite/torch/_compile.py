@@ -72,12 +72,13 @@ def compile_graph(
     kind: str,
     keep: bool = False,
     frozen: Mapping[fx.Node, torch.Tensor] = _no_constants,
+    first_stage: str = "pre_grad",
 ) -> Boxed:
     """A function of the graph's arguments in one list, which it empties. Graphs with symbolic sizes are
     compiled once for each combination of sizes that a call brings.
 
     keep: AOTAutograd may keep the function for other processes. frozen: arguments that are constants of the
-    programs, which do not read them.
+    programs, which do not read them. first_stage: as of with_pre_grad_passes().
     """
     if kind in ("inference", "step") and not options.fallback_random:
         replace_random(module)
@@ -86,8 +87,8 @@ def compile_graph(
         is_tensor(node) and any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape)
         for node in placeholders
     ):
-        return Boxed(_SizedGraph(module, placeholders, options, kind, frozen))
-    return _compile_sized(module, Sizes({}), options, kind, keep, frozen)
+        return Boxed(_SizedGraph(module, placeholders, options, kind, frozen, first_stage))
+    return _compile_sized(module, Sizes({}), options, kind, keep, frozen, first_stage)
 
 
 class _SizedGraph:
@@ -100,12 +101,14 @@ class _SizedGraph:
         options: Options,
         kind: str,
         frozen: Mapping[fx.Node, torch.Tensor],
+        first_stage: str,
     ) -> None:
         self._module = module
         self._placeholders = placeholders
         self._options = options
         self._kind = kind
         self._frozen = frozen
+        self._first_stage = first_stage
         self._programs: dict[tuple[Any, ...], Callable[[list[Any]], Sequence[Any]]] = {}
         self._lock = lock_that_survives_forks()
 
@@ -123,7 +126,13 @@ class _SizedGraph:
                 if program is None:
                     sizes = Sizes.bound(self._placeholders, arguments)
                     program = _compile_sized(
-                        self._module, sizes, self._options, self._kind, False, self._frozen
+                        self._module,
+                        sizes,
+                        self._options,
+                        self._kind,
+                        False,
+                        self._frozen,
+                        self._first_stage,
                     )
                     self._programs[key] = program
         return program(arguments)
@@ -136,10 +145,11 @@ def _compile_sized(
     kind: str,
     keep: bool,
     frozen: Mapping[fx.Node, torch.Tensor],
+    first_stage: str,
 ) -> Boxed:
     graph = module.graph
     report = Report(kind, sum(node.op == "call_function" for node in graph.nodes))
-    compiler = _Compiler(module, sizes, options, report, keep, frozen)
+    compiler = _Compiler(module, sizes, options, report, keep, frozen, first_stage)
     run = compiler.run()
     for listener in listeners:
         listener(report)
@@ -203,9 +213,11 @@ class _Compiler:
         report: Report,
         keep: bool,
         frozen: Mapping[fx.Node, torch.Tensor] = _no_constants,
+        first_stage: str = "pre_grad",
     ) -> None:
         self.module = module
         self.frozen = frozen
+        self.first_stage = first_stage
         self.sizes = sizes
         self.options = options
         self.report = report
@@ -301,6 +313,10 @@ class _Compiler:
 
     def _compiled(self, segment: Segment) -> Compiled:
         model = self.session.load("graph.aten", segment.stream)._model
+        if self.report.kind != "inference":
+            # Passes of the joint hooks run on what a gradient is computed in.
+            forward_count = 0 if self.report.kind == "backward" else len(segment.outputs)
+            model = model.joint(forward_count, self.first_stage)
         made = compiled(model, segment.input_types, self.options, self.device, self.keep)
         self.report.programs.append(model)
         self.report.streams.append(segment.stream)

@@ -52,10 +52,12 @@ class _Undivided(Exception):
     """The reason why PyTorch's partitioner divides the graph."""
 
 
-def partitioner(options: Options, keep: bool) -> Callable[..., tuple[fx.GraphModule, fx.GraphModule]]:
+def partitioner(
+    options: Options, keep: bool, first_stage: str
+) -> Callable[..., tuple[fx.GraphModule, fx.GraphModule]]:
     """A `partition_fn` of AOTAutograd. Graphs that Ferrite cannot compile as a whole are divided by PyTorch's
     partitioner, and the passes of the joint hooks then run on each part. keep: AOTAutograd may keep the parts
-    for other processes."""
+    for other processes. first_stage: as of with_pre_grad_passes()."""
 
     def divide_joint(
         module: fx.GraphModule,
@@ -71,7 +73,13 @@ def partitioner(options: Options, keep: bool) -> Callable[..., tuple[fx.GraphMod
         report = Report("joint", sum(node.op == "call_function" for node in module.graph.nodes))
         try:
             parts = _Joint(
-                module, options, num_fwd_outputs, static_lifetime_input_indices or (), report, keep
+                module,
+                options,
+                num_fwd_outputs,
+                static_lifetime_input_indices or (),
+                report,
+                keep,
+                first_stage,
             ).divide()
         except _Undivided as reason:
             report.note = (
@@ -193,6 +201,7 @@ class _Joint:
         held: Iterable[int],
         report: Report,
         keep: bool,
+        first_stage: str,
     ) -> None:
         if reason := _reason_against(module):
             raise _Undivided(reason)
@@ -214,6 +223,7 @@ class _Joint:
         self.held = {self.primals[k] for k in held} | set(self.graph.find_nodes(op="get_attr"))
         self.options = options
         self.forward_count = forward_count
+        self.first_stage = first_stage
         self.report = report
         self.sizes = Sizes({})
         self.compiler = _Compiler(self.module, self.sizes, options, report, keep)
@@ -307,6 +317,7 @@ class _Joint:
             recomputed,
             _saved_orders(self.graph),
             True,  # autograd frees what it keeps for a backward pass with it
+            self.first_stage,
         )
 
     def _modules(self, forward: Any, backward: Any) -> tuple[fx.GraphModule, fx.GraphModule]:

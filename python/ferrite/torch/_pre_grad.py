@@ -31,20 +31,27 @@ _changing = {
 }
 
 
-def with_pre_grad_passes(module: fx.GraphModule, inputs: Sequence[Any], options: Options) -> fx.GraphModule:
+def with_pre_grad_passes(
+    module: fx.GraphModule, inputs: Sequence[Any], options: Options
+) -> tuple[fx.GraphModule, str]:
     """The module after the pipeline's passes at pre_grad: each region that they changed is one operator, for
-    which Ferrite compiles the ops that the passes left. A graph that is not differentiated is returned as it
-    is: these passes run when it is compiled."""
+    which Ferrite compiles the ops that the passes left.
+
+    The second result is the stage from which the graphs that AOTAutograd makes of it are compiled: "pre_grad"
+    where the passes could not run, else "decompose_early". A graph that is not differentiated is returned as
+    it is: these passes run when it is compiled."""
     tensors = [*inputs, *module.parameters()]
     differentiated = any(isinstance(one, torch.Tensor) and one.requires_grad for one in tensors)
     if not torch.is_grad_enabled() or not differentiated:
-        return module
+        return module, "pre_grad"
     if not has_passes("pre_grad", options, tensors):
-        return module
+        return module, "decompose_early"
     session = session_for(options, device_type_of(one for one in tensors if isinstance(one, torch.Tensor)))
     report = Report("pre_grad", sum(node.op == "call_function" for node in module.graph.nodes))
+    first_stage = "decompose_early"
     if reason := _reason_against(module, inputs):
-        report.note = f"passes of pre_grad run on each part instead: {reason}"
+        report.note = f"passes of pre_grad run on the graphs after differentiation instead: {reason}"
+        first_stage = "pre_grad"
     else:
         traced = _traced(module, inputs)
         changes = [change for nodes in _intervals(traced.graph) for change in _changes(session, nodes)]
@@ -59,7 +66,7 @@ def with_pre_grad_passes(module: fx.GraphModule, inputs: Sequence[Any], options:
             )
     for listener in listeners:
         listener(report)
-    return module
+    return module, first_stage
 
 
 def has_passes(hook: str, options: Options, tensors: Iterable[Any]) -> bool:

@@ -254,9 +254,9 @@ class StepTracer:
         inputs: StepInputs,
         arguments: Callable[[Sequence[Tensor]], Sequence[Any]],
         decompositions: Mapping[Any, Any],
-    ) -> tuple[fx.GraphModule, list[str]]:
-        """The step as a functional graph, and the names of its results but for the first one, the loss: they
-        become attributes of the model.
+    ) -> tuple[fx.GraphModule, list[str], str]:
+        """The step as a functional graph; the names of its results but for the first one, the loss: they
+        become attributes of the model; and the stage from which it is compiled, as of with_pre_grad_passes().
 
         arguments: the loss's arguments, of the tensors of a batch. Raises what the code raises; ValueError
         where it does what no graph can do.
@@ -284,8 +284,9 @@ class StepTracer:
             return make_fx(step, decomposition_table=dict(decompositions), record_stack_traces=True)(*fakes)
 
         with mode, _compiling():
+            first_stage = "decompose_early"
             if has_passes("pre_grad", self._options, fakes):
-                value = self._with_pre_grad_passes(inputs.with_tensors(fakes), value)
+                value, first_stage = self._with_pre_grad_passes(inputs.with_tensors(fakes), value)
             try:
                 traced = traced_as({})
             except DataDependentOutputException:
@@ -303,7 +304,7 @@ class StepTracer:
                     traced.graph.erase_node(node)  # the beginning or the end of a named range
         traced.graph.eliminate_dead_code()
         traced.recompile()
-        return traced, written
+        return traced, written, first_stage
 
     def _check_constant(self, constant: Any) -> None:
         if isinstance(constant, Tensor) and constant.requires_grad:
@@ -324,8 +325,8 @@ class StepTracer:
             raise ValueError("the loss is no tensor of one element")
         return value, used
 
-    def _with_pre_grad_passes(self, given: StepInputs, value: _Value) -> _Value:
-        """`value` after the pipeline's passes of pre_grad."""
+    def _with_pre_grad_passes(self, given: StepInputs, value: _Value) -> tuple[_Value, str]:
+        """`value` after the pipeline's passes of pre_grad, and the stage as of with_pre_grad_passes()."""
         members = {**given.parameters, **given.buffers, **given.attributes}
         trained = set(given.trained)
         tensors = [
@@ -340,7 +341,7 @@ class StepTracer:
             return result, *used.values()
 
         inputs = [*tensors, *given.batch]
-        graph = with_pre_grad_passes(
+        graph, first_stage = with_pre_grad_passes(
             make_fx(forward, pre_dispatch=True, record_stack_traces=True)(*inputs), inputs, self._options
         )
 
@@ -350,7 +351,7 @@ class StepTracer:
             result, *used = fx.Interpreter(graph).run(*(given[name] for name in members), *batch)
             return result, dict(zip(results, used, strict=True))
 
-        return rewritten
+        return rewritten, first_stage
 
     def _step(
         self, given: StepInputs, value: _Value, numbers: Mapping[str, Any]

@@ -17,7 +17,6 @@ from ferrite.torch._compile import compile_graph, warn_once
 from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import changed_inputs
 from ferrite.torch._options import Options
-from ferrite.torch._pre_grad import has_passes
 from ferrite.torch._step_graph import StepInputs, StepTracer
 from ferrite.torch._step_in_two import StepInTwo, hook_of, step_in_pytorch, trained_by
 from ferrite.torch._step_state import ModelState, frozen, type_of
@@ -220,13 +219,11 @@ class _TrainStep:
                 given[place] = tensor
             return pytree.tree_unflatten(given, structure)
 
-        for hook in ("joint_pre", "joint_post"):
-            if has_passes(hook, self._options, inputs.tensors()) and self._options.fallback != "silent":
-                warn_once(f"ferrite: passes at {hook} do not run in train_step; run them at post_grad_pre")
-        graph, attributes = self._tracer.trace(inputs, arguments, decompositions())
+        graph, attributes, first_stage = self._tracer.trace(inputs, arguments, decompositions())
         placeholders = graph.graph.find_nodes(op="placeholder")
         changed = [placeholders.index(node) for node in changed_inputs(graph.graph)]
-        return _Program(compile_graph(graph, self._options, "step"), changed, attributes)
+        run = compile_graph(graph, self._options, "step", first_stage=first_stage)
+        return _Program(run, changed, attributes)
 
     def _run(self, program: _Program, inputs: StepInputs) -> Tensor:
         tensors = inputs.tensors()

@@ -268,9 +268,12 @@ typedef struct ferrite_partition_options {
   const char*
       reorder_op;         // the op, with one operand and the attribute "perm"; null where there are no orders
   uint64_t donate_saved;  // not 0: the backward part may overwrite the memory of its inputs "saved.0", ...
+  // The stage from which passes run: "pre_grad" where the passes of that hook have not run before
+  // differentiation; null: "decompose_early".
+  const char* first_stage;
 } ferrite_partition_options;
 // Divides a joint model in a forward and a backward part, models of the same session: imports it, runs the
-// passes of the stages from decompose_early to joint_post on the whole of it, and chooses the values that the
+// passes of the stages from first_stage to joint_post on the whole of it, and chooses the values that the
 // forward part keeps for the backward part (docs/pytorch.md). Compiling a part runs the stages from
 // post_grad_pre on. The sizes of all inputs must be fixed (FE-X04).
 // The forward part has the forward outputs and then those that it keeps, named "saved.0", ... Each part has
@@ -281,6 +284,13 @@ typedef struct ferrite_partition_options {
 // it, among them an order that has not each dim once; errors of importing and of passes.
 FERRITE_API int32_t ferrite_model_partition(ferrite_model* model, const ferrite_partition_options* options,
                                             ferrite_model** forward, ferrite_model** backward);
+// A joint model that is not divided, such as a training step that is one program: imports `model`, and gives
+// a model of the same session. Compiling it runs the stages from `first_stage` on, joint_pre and joint_post
+// among them; first_stage is as in ferrite_partition_options. The first `forward_outputs` outputs are those
+// of a forward pass. The sizes of all inputs must be fixed (FE-X04). FE-G58 if the model has fewer outputs,
+// FE-C04 if there is no such stage of graphs; errors of importing.
+FERRITE_API int32_t ferrite_model_joint(ferrite_model* model, uint64_t forward_outputs,
+                                        const char* first_stage, ferrite_model** joint);
 
 // Statistics of the program that this model compiled or ran last.
 typedef struct ferrite_stats {

@@ -265,6 +265,7 @@ struct PartitionOptions {
   std::vector<SavedOrder> orders{};       ///< of kept values; without one, they are kept row by row
   std::string reorder_op{};               ///< for `orders`: has one operand, and its dims as "perm"
   bool donate_saved = false;              ///< the backward part may overwrite values kept only for it
+  std::string first_stage = "decompose_early";  ///< from which passes run
 };
 
 class Model {
@@ -378,9 +379,16 @@ class Model {
     given.order_count = orders.size();
     given.reorder_op = options.reorder_op.c_str();
     given.donate_saved = options.donate_saved ? 1 : 0;
+    given.first_stage = options.first_stage.c_str();
     ferrite_model *forward = nullptr, *backward = nullptr;
     detail::check_call(ferrite_model_partition(handle_.get(), &given, &forward, &backward));
     return {Model(session_, forward), Model(session_, backward)};
+  }
+  /// The model as a joint model that is not divided; as ferrite_model_joint().
+  Model joint(uint64_t forward_outputs, const std::string& first_stage = "decompose_early") const {
+    ferrite_model* made = nullptr;
+    detail::check_call(ferrite_model_joint(handle_.get(), forward_outputs, first_stage.c_str(), &made));
+    return {session_, made};
   }
 
   Stats stats() const {

@@ -369,6 +369,10 @@ TEST_F(EmbedTest, RefusesWhatIsNull) {
           "ferrite_model_partition");
   refused(divides([](auto& options) { options.forward_outputs = 2; }), FERRITE_EINVALID, "FE-G58",
           "ferrite_model_partition");
+  refuses(ferrite_model_joint(nullptr, 0, nullptr, &model), "ferrite_model_joint");
+  refuses(ferrite_model_joint(model_, 0, nullptr, nullptr), "ferrite_model_joint");
+  refused(ferrite_model_joint(model_, 2, nullptr, &model), FERRITE_EINVALID, "FE-G58", "ferrite_model_joint");
+  refused(ferrite_model_joint(model_, 1, nullptr, &model), FERRITE_EINVALID, "FE-X04", "");
   EXPECT_EQ(model, nullptr);
   EXPECT_EQ(other, nullptr);
 }
@@ -397,6 +401,7 @@ TEST_F(EmbedTest, WrapperDividesJointModels) {
   EXPECT_EQ(forward.run({x})[0].elements<float>()[3], 0.0F);
   const bool x_first = backward.inputs()[0].name == "x";
   EXPECT_EQ(backward.run(x_first ? std::vector{x, dy} : std::vector{dy, x})[0].elements<float>()[3], 2.0F);
+  EXPECT_EQ(joint.joint(1).run({x, dy})[1].elements<float>()[3], 2.0F);
   const std::vector inputs = {x};
   forward.save(file("forward.fepkg"), inputs);
   EXPECT_EQ(ferrite::Model(session, file("forward.fepkg")).run({x})[0].elements<float>()[0], 0.0F);

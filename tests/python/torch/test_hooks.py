@@ -206,13 +206,28 @@ rule acme.trig.bias at PHASE {
                 self.train(self.plugin("pre_grad"), model)
                 (note,) = self.notes()
                 self.assertIn(reason, note)
+                self.assertGreaterEqual(sum(self.applied("rule", records) for records in self.ledgers()), 1)
 
     def test_training_steps_in_one_graph(self):
+        for phase in ("joint_pre", "joint_post", *_graph_hooks):
+            with self.subTest(phase=phase):
+                self.reports.clear()
+                self.train_in_one_graph(self.plugin(phase))
+                (records,) = self.ledgers()
+                if phase == "pre_grad":
+                    self.assertIn("acme.trig.square replaced cos, mul", self.notes())
+                    self.assertEqual(self.applied("rule", records), 0)  # not again after differentiation
+                elif phase.startswith("joint"):
+                    self.assertEqual(self.applied("rule", records), 1)
+                else:
+                    self.assertGreaterEqual(self.applied("rule", records), 1)
+
+    def train_in_one_graph(self, plugin):
         model, other = Model(), Model()
         other.load_state_dict(model.state_dict())
         step = ferrite.torch.train_step(
             other, lambda model, x: model(x).square().mean(), torch.optim.SGD(other.parameters(), lr=0.1),
-            options={"fallback": "silent", "plugins": [self.plugin("pre_grad")]},
+            options={"fallback": "silent", "plugins": [plugin]},
         )
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         x = torch.randn(3, 4)
@@ -224,16 +239,19 @@ rule acme.trig.bias at PHASE {
             torch.testing.assert_close(step(x), loss.detach())
         for expected, actual in zip(model.parameters(), other.parameters()):
             torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
-        self.assertIn("acme.trig.square replaced cos, mul", self.notes())
 
-    def test_joint_passes_do_not_run_in_training_steps(self):
-        model = Model()
-        step = ferrite.torch.train_step(
-            model, lambda model, x: model(x).square().mean(), torch.optim.SGD(model.parameters(), lr=0.1),
-            options={"plugins": [self.plugin("joint_pre")]},
-        )
-        with self.assertWarnsRegex(UserWarning, "passes at joint_pre do not run in train_step"):
-            step(torch.randn(3, 4))
+    def test_all_hooks_run_on_each_part_that_pytorch_divides_off(self):
+        class Inverse(Model):
+            def forward(self, x):
+                return torch.linalg.inv(super().forward(x) + 9 * torch.eye(3))
+
+        for phase in ("joint_pre", "joint_post", "post_grad_pre"):
+            with self.subTest(phase=phase):
+                torch._dynamo.reset()
+                self.reports.clear()
+                self.train(self.plugin(phase), Inverse(), fallback="silent")
+                self.assertIn("divided by PyTorch", self.reports[0].note)
+                self.assertEqual([self.applied("rule", records) for records in self.ledgers()][:1], [1])
 
     def test_a_change_that_no_operator_can_hold_is_an_error(self):
         # A region of both nodes would have to run before and after the one between them.
