@@ -39,7 +39,7 @@ typedef struct {
   void* scratch;  // memory of a run, while no run has it; who holds the interpreter's lock may take it
 } Program;
 
-// What a run describes its tensors with.
+// The descriptions of the tensors of a run.
 typedef struct {
   DLTensor* tensors;                   // [inputs + computed outputs]
   DLTensor** pointers;                 // [inputs + computed outputs]

@@ -60,7 +60,7 @@ struct Where {
   std::string text() const { return fmt::format("{} '{}'", kind, name); }
 };
 
-/// What is wrong with a tensor.
+/// The reason why a tensor fits no port.
 enum class Fault { none, is_null, place, rank, shape, port_dtype, dtype };
 
 /// Checks a tensor for a port of this dtype, and sets the bytes of its elements. Calls of programs with many
