@@ -364,15 +364,19 @@ def main() -> int:
     os.sched_setaffinity(0, every[: arguments.threads])  # all engines inherit it
     report = {**figures.origin("bench/torch_models.py", [row.name for row in arguments.rows]), "threads": arguments.threads,
               "rounds": arguments.rounds, "torch": torch.__version__}  # fmt: skip
+    commit = report["commit"]
     output = arguments.output
     if arguments.whole and not output:
         output = ROOT / "bench/results" / figures.result_name(report["cpu"], report["cores"], "torch")
     measured: dict[str, dict] = {}
     if arguments.add and output and output.is_file():
-        measured = {row["row"]: row for row in json.loads(output.read_text())["rows"]}
+        before = json.loads(output.read_text())
+        measured = {row["row"]: row for row in before["rows"]}
+        if "times" not in arguments.parts:  # the other figures are still those of the earlier command
+            report |= {key: before[key] for key in ("command", "commit", "rounds")}
     print(figures.padded(HEADINGS, HEADINGS) + "\n|" + " --- | --- |" + " ---: |" * (len(HEADINGS) - 2), flush=True)
     for row in arguments.rows:
-        measured[row.name] = joined(measured.get(row.name), measure(row, arguments), arguments.parts, report["commit"])
+        measured[row.name] = joined(measured.get(row.name), measure(row, arguments), arguments.parts, commit)
         print("\n".join(lines_of(measured[row.name])), flush=True)
         if output:
             rows = [measured[known.name] for known in table.ROWS if known.name in measured]
