@@ -85,9 +85,15 @@ def source(name: str, report: dict) -> str:
     command = report["command"].replace(" --write-readme", "")  # an option that changes no figure
     rows = report.get("rows", [])
     commits = dict.fromkeys([*(row["commit"] for row in rows if isinstance(row, dict) and "commit" in row), report["commit"]])
-    word = "Commit" if len(commits) == 1 else "Commits, in the order of the rows,"
+    calls = dict.fromkeys(row["calls_commit"] for row in rows if isinstance(row, dict) and "calls_commit" in row)
+    word = "Commit" if len(commits) == 1 else "Commits of the rows"
+    also = f", of later first calls and memory {listed(calls)}" if calls else ""
+    return f"{word} {listed(commits)}{also}, `{command}`, [all figures](../bench/results/{name})."
+
+
+def listed(commits: Iterable[str]) -> str:
     *first, last = (f"`{one}`" for one in commits)
-    return f"{word} {' and '.join(filter(None, [', '.join(first), last]))}, `{command}`, [all figures](../bench/results/{name})."
+    return " and ".join(filter(None, [", ".join(first), last]))
 
 
 def models_of_readme() -> str:

@@ -7,7 +7,7 @@ Usage: torch_gpu.py [--rows GLOB,...] [--engines NAME,...] [--rounds N] [--repea
        torch_gpu.py --profile ENGINE --rows ROW
 
 Run it with a Python that has torch, torchvision and transformers, and the package `ferrite` on its path. Each engine's gradients are
-compared with those of eager PyTorch in f32: the error, of all gradients together, is at most twice that of the eager engine. A time is
+compared with those of eager PyTorch in f32: the error, of all gradients together, is at most 1.2 times that of the eager engine. A time is
 that of zeroing no gradients, forward pass, loss and backward pass, by the device's events; the median of all rounds counts. `memory` is
 what a process of its own holds on the device at most, beyond what it held before the model was made. Writes bench/results/torch-gpu.json
 unless --output names another file, and prints a table; with --add, what the file has and this run does not measure stays in it.
@@ -33,7 +33,7 @@ import figures
 
 ROOT = Path(__file__).resolve().parents[1]
 ENGINES = ("eager", "inductor", "ferrite")
-MOST_ERROR = 2.0  # times that of eager PyTorch
+MOST_ERROR = 1.2  # gradients that are all zero have the error 1, and those of f16 in training are far from those of f32
 
 
 class LanguageModel(torch.nn.Module):

@@ -13,6 +13,9 @@ from ferrite import _bridge
 from ferrite._errors import Error
 
 
+most_threads = 4096  # as in a manifest
+
+
 @dataclasses.dataclass(frozen=True)
 class Port:
     """An input or output as the model declares it.
@@ -60,7 +63,7 @@ class Session:
         self,
         manifest: str | os.PathLike[str] | None = None,
         *,
-        plugins: Sequence[str | os.PathLike[str]] = (),
+        plugins: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] = (),
         device: str | None = None,
         threads: int = 0,
         profile: str | None = None,
@@ -69,6 +72,12 @@ class Session:
         tf32: bool = False,
         tune: float | str | None = None,
     ) -> None:
+        if not 0 <= threads <= most_threads:
+            raise Error(
+                "FE-X30", f"'threads' is {threads}; give a number from 0 to {most_threads}", "Session"
+            )
+        if isinstance(plugins, (str, os.PathLike)):
+            plugins = (plugins,)
         self._session = _bridge.Session(
             manifest=None if manifest is None else os.fspath(manifest),
             plugins=[os.fspath(plugin) for plugin in plugins],

@@ -70,6 +70,16 @@ class BridgeTest(unittest.TestCase):
                     told = {name for name in names(node.body) if not name.startswith("_")}
                     self.assertEqual(told, public(getattr(bridge, node.name)))
 
+    def test_sessions_check_what_they_are_given(self):
+        for threads in (-1, 4097):
+            with self.subTest(threads=threads), self.assertRaises(ferrite.Error) as caught:
+                ferrite.Session(threads=threads)
+            self.assertEqual(caught.exception.code, "FE-X30")
+        with self.assertRaises(ferrite.Error) as caught:
+            ferrite.Session(plugins="missing.so")
+        self.assertEqual(caught.exception.code, "FE-M06")
+        self.assertIn("missing.so", caught.exception.where)
+
     def test_tune(self):
         ferrite.Session(tune=0.5, threads=1)
         ferrite.Session(tune="off", safe_mode=True)

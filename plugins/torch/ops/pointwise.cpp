@@ -178,8 +178,13 @@ Value divided(Context& c, Value a, Value b, std::string_view mode) {
     const Value quotient = binary(c, "sub", whole, cast_to(c, below, a.dtype()));
     return select(c, binary(c, "eq", b, 0), binary(c, "div", a, b), quotient);
   }
-  if (mode == "trunc" || class_of(a.dtype()) == FE_CLASS_UINT) return binary(c, "div", a, b);
-  return binary(c, "div", binary(c, "sub", a, binary(c, "mod", a, b)), b);
+  const Value quotient = binary(c, "div", a, b);
+  if (mode == "trunc" || class_of(a.dtype()) == FE_CLASS_UINT) return quotient;
+  // The remainder has the sign of b. Where it is not zero and a has the other sign, the quotient was rounded up.
+  // (a - mod) / b would overflow at the ends of the type.
+  const Value apart = binary(c, "ne", binary(c, "lt", a, 0), binary(c, "lt", b, 0));
+  const Value above = binary(c, "logical_and", binary(c, "ne", binary(c, "mod", a, b), 0), apart);
+  return binary(c, "sub", quotient, cast_to(c, above, a.dtype()));
 }
 void div(Context& c) {
   const DType dtype = c.result().dtype;

@@ -17,13 +17,14 @@ from torch._dynamo.exc import ShortenTraceback
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ferrite._errors import Error
-from ferrite.torch._boxed import Boxed
+from ferrite.torch._boxed import Boxed, warn_once
 from ferrite.torch._cache import is_used, keeping, kept
 from ferrite.torch._compile import compile_graph, device_type_of
 from ferrite.torch._freeze import compile_frozen, weights_of
 from ferrite.torch._joint import compiled_part, partitioner
 from ferrite.torch._options import Options, check_mode
 from ferrite.torch._pre_grad import with_pre_grad_passes
+from ferrite.torch._stream import is_tensor
 
 aten = torch.ops.aten
 
@@ -95,6 +96,16 @@ def _allow_second_backward() -> None:
         context.fw_metadata.bw_donated_idxs = []
 
 
+def _in_pytorch(module: fx.GraphModule, options: Options) -> Callable[..., Any]:
+    """The graph as it is, since a program would read an input without the signs that PyTorch gives it."""
+    text = "an input is the imaginary part of a conjugate, which has its signs in a flag; call resolve_neg()"
+    if options.fallback == "error":
+        raise Error("FE-Y02", f"{text} before the model", "torch.compile", 1)
+    if options.fallback == "warn":
+        warn_once(f"ferrite: a graph runs in PyTorch: {text} before it")
+    return module.forward
+
+
 def backend(
     module: fx.GraphModule,
     example_inputs: list[Any],
@@ -106,9 +117,12 @@ def backend(
     def compiler(kind: str) -> Any:
         def compile_(graph: fx.GraphModule, _: list[Any]) -> Boxed:
             _allow_second_backward()
-            return compiled_part(graph) or compile_graph(
-                graph, chosen, kind, keep, first_stage=first_stage
-            )
+            made = compiled_part(graph) or compile_graph(graph, chosen, kind, keep, first_stage=first_stage)
+            if kind != "backward":
+                return made
+            placeholders = graph.graph.find_nodes(op="placeholder")
+            tangents = [k for k, node in enumerate(placeholders) if "tangents" in node.target and is_tensor(node)]
+            return made.with_plain_gradients(tangents)
 
         return keeping(compile_) if keep else compile_
 
@@ -119,6 +133,8 @@ def backend(
         given = module
         module, first_stage = with_pre_grad_passes(given, example_inputs, chosen)
         tensors = [one for one in (*example_inputs, *module.parameters()) if isinstance(one, torch.Tensor)]
+        if any(one.is_neg() for one in tensors):  # Dynamo compiles again for tensors without it
+            return _in_pytorch(given, chosen)
         device = device_type_of(tensors)
         # Regions that passes of pre_grad have changed are named by numbers of this process, and frozen
         # weights are this process's. _allow_second_backward() does not reach the metadata of subclasses.

@@ -150,6 +150,24 @@ class Donating:
         return self._program(arguments)
 
 
+class PlainGradients:
+    """A backward program. At some positions it gets gradients as autograd has them: negated ones of complex
+    numbers that nobody has computed yet, and zeros without memory."""
+
+    def __init__(self, program: Any, positions: Sequence[int]) -> None:
+        self._program = program
+        self._positions = positions
+
+    def __call__(self, arguments: list[Any]) -> Sequence[Any]:
+        for k in self._positions:
+            one = arguments[k]
+            if one.is_neg():
+                arguments[k] = one.resolve_neg()
+            elif one._is_zerotensor():
+                arguments[k] = torch.zeros(one.shape, dtype=one.dtype, device=one.device)
+        return self._program(arguments)
+
+
 class SegmentCall:
     """A program as a function of tensors, for generated code."""
 
@@ -323,6 +341,10 @@ class Boxed(OutputCode):
 
     def __call__(self, arguments: list[Any]) -> Sequence[Any]:
         return self._run(arguments)
+
+    def with_plain_gradients(self, positions: Sequence[int]) -> Boxed:
+        """The same for gradients at these positions in any form of autograd."""
+        return Boxed(PlainGradients(self._run, positions), self._said)
 
     def prepare_for_serialization(self) -> None:
         """AOTAutograd calls it on a copy, before it pickles that."""

@@ -14,7 +14,7 @@ import torch
 
 from ferrite import _bridge
 from ferrite._errors import Error
-from ferrite._session import Session
+from ferrite._session import Session, most_threads
 from ferrite.torch._fork import lock_that_survives_forks
 
 _fallbacks = ("warn", "error", "silent")
@@ -75,7 +75,7 @@ class Options:
         for name in values:
             if name in names:
                 continue
-            close = difflib.get_close_matches(name, names, n=1)
+            close = difflib.get_close_matches(str(name), names, n=1)
             cure = f"did you mean '{close[0]}'?" if close else f"the options are {', '.join(names)}"
             raise Error("FE-Y01", f"the backend has no option '{name}'; {cure}", "torch.compile(options=...)")
         options = Options(**values)
@@ -100,8 +100,9 @@ class Options:
         for name in ("fallback_random", "freeze"):
             if not isinstance(getattr(options, name), bool):
                 raise _wrong(f"option '{name}' is {getattr(options, name)!r}; it may be True or False")
-        if isinstance(options.threads, bool) or not isinstance(options.threads, int) or options.threads < 0:
-            raise _wrong(f"option 'threads' is {options.threads!r}; give a number from 0 on")
+        threads = options.threads
+        if isinstance(threads, bool) or not isinstance(threads, int) or not 0 <= threads <= most_threads:
+            raise _wrong(f"option 'threads' is {threads!r}; give a number from 0 to {most_threads}")
         budget = options.activation_memory_budget
         if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 <= budget <= 1:
             raise _wrong(f"option 'activation_memory_budget' is {budget!r}; give a number from 0 to 1")

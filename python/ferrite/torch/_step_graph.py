@@ -20,6 +20,7 @@ import torch
 import torch.utils.checkpoint
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
+from torch._dynamo.convert_frame import compile_lock
 from torch._functorch._aot_autograd.functional_utils import from_fun, has_data_mutation, to_fun
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch._subclasses.functional_tensor import FunctionalTensorMode
@@ -248,6 +249,7 @@ class StepTracer:
         self._state = state
         self._clip_norm = clip_norm
         self._options = options
+        self.raised_by_loss: Exception | None = None  # while it was traced last
 
     def trace(
         self,
@@ -283,7 +285,9 @@ class StepTracer:
 
             return make_fx(step, decomposition_table=dict(decompositions), record_stack_traces=True)(*fakes)
 
-        with mode, _compiling():
+        self.raised_by_loss = None
+        # PyTorch's tracer and what _compiling() sets are the process's; Dynamo traces under this lock, too.
+        with compile_lock, mode, _compiling():
             first_stage = "decompose_early"
             if has_passes("pre_grad", self._options, fakes):
                 value, first_stage = self._with_pre_grad_passes(inputs.with_tensors(fakes), value)
@@ -320,10 +324,33 @@ class StepTracer:
             _NoOtherChanges(),
             _without_checkpoints(),
         ):
-            value = self._loss(self._model, *arguments)
+            try:
+                value = self._loss(self._model, *arguments)
+            except Exception as error:
+                self.raised_by_loss = error
+                raise
         if not isinstance(value, Tensor) or value.numel() != 1:
             raise ValueError("the loss is no tensor of one element")
         return value, used
+
+    def raised_in_pytorch(self, inputs: StepInputs, arguments: Sequence[Any]) -> Exception | None:
+        """What the loss raises in PyTorch, which no tracer has caused. The model and all generators of random
+        numbers are as before."""
+        members = {**inputs.parameters}
+        members.update((name, one.clone()) for name, one in (*inputs.buffers.items(), *inputs.attributes.items()))
+        devices = {one.device.index for one in inputs.tensors() if one.device.type == "cuda"}
+        raised = None
+        with (
+            contextlib.suppress(ValueError),  # it changes state or draws numbers, which is no matter here
+            torch.random.fork_rng(devices),
+            _drawing_nothing(),
+            self._state.replaced(members),
+        ):
+            try:
+                self._loss(self._model, *arguments)
+            except Exception as error:
+                raised = error
+        return raised
 
     def _with_pre_grad_passes(self, given: StepInputs, value: _Value) -> tuple[_Value, str]:
         """`value` after the pipeline's passes of pre_grad, and the stage as of with_pre_grad_passes()."""

@@ -12,6 +12,7 @@ import torch
 from torch.nn.modules.module import _global_backward_hooks, _global_backward_pre_hooks
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
+from ferrite._errors import Error
 from ferrite.torch._backend import backend
 from ferrite.torch._options import Options
 
@@ -42,6 +43,12 @@ def step_in_pytorch(
     others = {one: one.grad for one in model.parameters()}
     optimizer.zero_grad(set_to_none=True)
     value = loss(*batch)
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        raise Error(
+            "FE-Y01",
+            f"the loss is {_described(value)}; return a tensor of one element, as the mean is",
+            "train_step",
+        )
     value.backward()
     if clip_norm is not None:
         torch.nn.utils.clip_grad_norm_(trained_by(optimizer), clip_norm)
@@ -50,6 +57,10 @@ def step_in_pytorch(
         one.grad = gradient
     optimizer.zero_grad(set_to_none=True)
     return value.detach()
+
+
+def _described(value: Any) -> str:
+    return f"a tensor of shape {list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
 def hook_of(

@@ -214,6 +214,7 @@ class _Writer:
         self.numbers: dict[fx.Node, int | list[int]] = {}
         self.count = 0
         self.nodes: list[list[Any]] = []
+        self.fills_u64 = False  # whether numbers of the node are those of an unsigned tensor
 
     def number(self) -> int:
         self.count += 1
@@ -229,6 +230,8 @@ class _Writer:
                 return {"v": known}
             return self.argument(self.sizes.of(value.meta["val"]))
         value = self.sizes.of(value)
+        if isinstance(value, int) and not -(2**63) <= value < 2**63 and not self.fills_u64:
+            value = float(value)  # as PyTorch, which has i64 and f64 for numbers
         if value is None or isinstance(value, (bool, int, str)):
             return value
         if isinstance(value, float):
@@ -250,6 +253,7 @@ class _Writer:
         if region := region_of(node):
             self.numbers[node] = region.write(self, node, place_of(node))
             return
+        self.fills_u64 = any(one.dtype == torch.uint64 for one in tensors_of(node))
         args = [self.argument(value) for value in node.args]
         kwargs = {name: self.argument(value) for name, value in node.kwargs.items()}
         value = node.meta.get("val")

@@ -206,7 +206,9 @@ class Backend(BackendTest):
         for options, text in (
             ({"fallbak": "error"}, "did you mean 'fallback'"),
             ({"fallback": "eror"}, "did you mean 'error'"),
-            ({"threads": -1}, "give a number from 0 on"),
+            ({"threads": -1}, "give a number from 0 to 4096"),
+            ({"threads": 1000000}, "give a number from 0 to 4096"),
+            ({1: 2}, "the backend has no option '1'"),
             ({"device": 0}, "option 'device' is 0; give the name of a device"),
             ({"manifest": ["a.toml"]}, "option 'manifest' is ['a.toml']; give the path"),
             ({"plugins": [3]}, "option 'plugins' is [3]; give a list of paths"),

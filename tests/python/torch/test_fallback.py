@@ -211,6 +211,32 @@ class Fallback(BackendTest):
 
         self.check(f, torch.randn(6), fallback="silent")
 
+    def test_signs_that_are_a_flag(self):
+        def f(x):
+            return x * 2 + 1
+
+        flagged = torch.randn(4, dtype=torch.cfloat).conj().imag
+        compiled = self.compiled(f, fallback="silent")
+        for x in (flagged, torch.randn(4), flagged):
+            torch.testing.assert_close(compiled(x), f(x))
+        torch._dynamo.reset()
+        with self.assertRaises(ferrite.Error) as caught:
+            self.compiled(f)(flagged)
+        self.assertEqual(caught.exception.code, "FE-Y02")
+        self.assertIn("resolve_neg", caught.exception.text)
+
+    def test_gradients_that_autograd_has_not_computed(self):
+        x = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+        for name, gradient in (
+            ("negated", torch.tensor([1 + 2j, -3j, 4 + 0.5j]).conj().imag),
+            ("zeros without memory", torch._efficientzerotensor((3,))),
+        ):
+            with self.subTest(name):
+                torch._dynamo.reset()
+                y = self.compiled(lambda t: t.sin(), fallback="error")(x)
+                (actual,) = torch.autograd.grad(y, x, gradient)
+                torch.testing.assert_close(actual, x.detach().cos() * (gradient + torch.zeros(3)))
+
     def test_results_of_another_dtype_and_other_strides_than_pytorch_predicted(self):
         def f(x):
             y = unforeseen(x)

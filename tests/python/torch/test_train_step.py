@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import random
+import threading
 import unittest
 
 import ferrite
@@ -535,6 +536,56 @@ class TrainStep(BackendTest):
             self.eager_step(model, self.asks_for_a_value, optimizer, batch)
             step(*batch)
         self.assertTrainedAlike(model, other)
+
+    def test_what_the_loss_raises_reaches_the_caller(self):
+        def loss(model, x, target):
+            if x.shape[0] == 3:
+                raise KeyError("three rows")
+            return mse(model, x, target)
+
+        for fallback in ("error", "warn"):
+            with self.subTest(fallback=fallback):
+                model = perceptron()
+                other = copy.deepcopy(model)
+                optimizer, own = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (model, other))
+                step = self.step(other, loss, own, fallback=fallback)
+                batch = self.batches(1)[0]
+                for _ in range(2):
+                    self.eager_step(model, mse, optimizer, batch)
+                    step(*batch)
+                    with self.assertRaisesRegex(KeyError, "three rows"):
+                        step(*(one[:3] for one in batch))
+                self.assertTrainedAlike(model, other)
+                self.assertIsNone(step._in_two)
+
+    def test_a_loss_that_is_no_number(self):
+        model = perceptron()
+        for loss, text in ((lambda model, x, _: model(x), "a tensor of shape"), (lambda *_: (1, 2), "a tuple")):
+            with self.subTest(text), self.assertRaises(ferrite.Error) as caught:
+                self.step(model, loss, torch.optim.SGD(model.parameters(), lr=0.1))(*self.batches(1)[0])
+            self.assertEqual(caught.exception.code, "FE-Y01")
+            self.assertIn(text, caught.exception.text)
+
+    def test_steps_are_traced_in_several_threads(self):
+        wrong = []
+
+        def work(seed):
+            try:
+                model = perceptron()
+                step = self.step(model, mse, torch.optim.AdamW(model.parameters()))
+                for batch in self.batches():
+                    step(*batch)
+            except Exception as error:
+                wrong.append((seed, error))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertFalse(torch.compiler.is_compiling())
+        self.assertTrue(torch.backends.mkldnn.enabled)
 
     def test_errors(self):
         model = perceptron()
