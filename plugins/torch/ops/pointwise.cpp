@@ -180,8 +180,8 @@ Value divided(Context& c, Value a, Value b, std::string_view mode) {
   }
   const Value quotient = binary(c, "div", a, b);
   if (mode == "trunc" || class_of(a.dtype()) == FE_CLASS_UINT) return quotient;
-  // The remainder has the sign of b. Where it is not zero and a has the other sign, the quotient was rounded up.
-  // (a - mod) / b would overflow at the ends of the type.
+  // The quotient was rounded up where the signs differ and there is a remainder. (a - remainder) / b would
+  // overflow at the ends of the type.
   const Value apart = binary(c, "ne", binary(c, "lt", a, 0), binary(c, "lt", b, 0));
   const Value above = binary(c, "logical_and", binary(c, "ne", binary(c, "mod", a, b), 0), apart);
   return binary(c, "sub", quotient, cast_to(c, above, a.dtype()));

@@ -121,8 +121,9 @@ def backend(
             if kind != "backward":
                 return made
             placeholders = graph.graph.find_nodes(op="placeholder")
-            tangents = [k for k, node in enumerate(placeholders) if "tangents" in node.target and is_tensor(node)]
-            return made.with_plain_gradients(tangents)
+            return made.with_plain_gradients(
+                [k for k, node in enumerate(placeholders) if "tangents" in node.target and is_tensor(node)]
+            )
 
         return keeping(compile_) if keep else compile_
 

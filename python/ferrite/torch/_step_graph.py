@@ -334,10 +334,10 @@ class StepTracer:
         return value, used
 
     def raised_in_pytorch(self, inputs: StepInputs, arguments: Sequence[Any]) -> Exception | None:
-        """What the loss raises in PyTorch, which no tracer has caused. The model and all generators of random
-        numbers are as before."""
-        members = {**inputs.parameters}
-        members.update((name, one.clone()) for name, one in (*inputs.buffers.items(), *inputs.attributes.items()))
+        """The exception that the loss raises in PyTorch, which no tracer has caused. The model and all
+        generators of random numbers are as before."""
+        changeable = {**inputs.buffers, **inputs.attributes}
+        members = {**inputs.parameters, **{name: one.clone() for name, one in changeable.items()}}
         devices = {one.device.index for one in inputs.tensors() if one.device.type == "cuda"}
         raised = None
         with (

@@ -133,7 +133,8 @@ def judged(actual, expected, exact, rounds_to):
 
     Where eager's runs in f32 and f64 differ by more than a percent, since they chose differently or drew
     other random numbers, or where f64 cannot run (exact is None), eager in f32 is the reference; four times
-    the difference of eager's runs, of the same tensor, is allowed beside the tolerance.
+    the difference of eager's runs, of the same tensor, is allowed beside the tolerance. What is wrong by that
+    runs in f64 once more and is compared with eager in f64, see measured().
     """
     if actual.keys() != expected.keys():
         return {"worst": "the set of tensors", "error": float("inf"), "reference": "f32"}
@@ -201,7 +202,7 @@ def is_sure(row):
     An element beside the kink of a relu, or one of two that are nearly the largest, may come out on either
     side. Then gradients of small batches differ by much, between runs of eager, too.
     """
-    return row["status"] == "right" and (row["reference"] == "f64" or row["no_f64"])
+    return row["status"] == "right" and (row["reference"] != "f32" or row["no_f64"])
 
 
 def measured(run, rounds_to=torch.float32):
@@ -219,6 +220,10 @@ def measured(run, rounds_to=torch.float32):
     begun = time.monotonic()
     try:
         row = judged(run(torch.float32, True), expected, exact, rounds_to)
+        if row["error"] > 1 and row["reference"] == "f32" and exact is not None:
+            # Eager in f32 is no reference where its gradients are far from those in f64: both run in f64.
+            reports.clear()
+            row = judged(run(torch.float64, True), exact, None, rounds_to) | {"reference": "f64, both in f64"}
         row["status"] = "right" if row["error"] <= 1 else "wrong"
     except Exception as error:
         row = failure(error)
@@ -249,7 +254,8 @@ def rows_of(name):
         if rows:
             last = rows[-1]
             if last["status"] != "failed" and not is_sure(last):
-                last = next((row for row in rows if row["status"] == "right"), last)
+                right = [row for row in rows if row["status"] == "right"]
+                last = right[0] if 2 * len(right) > len(rows) else last
             yield mode, last | {"tries": [row.get("error") for row in rows]}
 
 

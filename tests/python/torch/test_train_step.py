@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """ferrite.torch.train_step: a whole step as one program, with the optimizers of PyTorch."""
 
+import concurrent.futures
 import copy
 import functools
 import io
 import json
 import random
-import threading
 import unittest
 
 import ferrite
@@ -567,23 +567,13 @@ class TrainStep(BackendTest):
             self.assertIn(text, caught.exception.text)
 
     def test_steps_are_traced_in_several_threads(self):
-        wrong = []
+        def work(_):
+            model = perceptron()
+            step = self.step(model, mse, torch.optim.AdamW(model.parameters()))
+            return [step(*batch) for batch in self.batches()]
 
-        def work(seed):
-            try:
-                model = perceptron()
-                step = self.step(model, mse, torch.optim.AdamW(model.parameters()))
-                for batch in self.batches():
-                    step(*batch)
-            except Exception as error:
-                wrong.append((seed, error))
-
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(wrong, [])
+        with concurrent.futures.ThreadPoolExecutor(3) as threads:
+            self.assertEqual(len(list(threads.map(work, range(3)))), 3)
         self.assertFalse(torch.compiler.is_compiling())
         self.assertTrue(torch.backends.mkldnn.enabled)
 
