@@ -114,7 +114,7 @@ Kernel compile(Level level, unsigned lanes, const EmitBody& body, bool calls = f
                              llvm::Align(sizeof(Out)));
   Value* next = builder.CreateAdd(index, builder.getInt64(lanes));
   index->addIncoming(builder.getInt64(0), entry);
-  index->addIncoming(next, builder.GetInsertBlock());
+  index->addIncoming(next, loop);
   builder.CreateCondBr(builder.CreateICmpULT(next, function->getArg(3)), loop, exit);
   builder.SetInsertPoint(exit);
   builder.CreateRetVoid();

@@ -65,7 +65,7 @@ std::vector<UnaryCase<T>> unary_cases() {
   constexpr double kAll = std::numeric_limits<double>::infinity();
   constexpr bool kF32 = sizeof(T) == 4;
   const double exponent = kF32 ? 106 : 750;
-  const double turns = kF32 ? 2 * VectorMath::kReducedRangeF32 : 2 * VectorMath::kReducedRangeF64;
+  const double turns = kF32 ? VectorMath::kTrigonometricRangeF32 : VectorMath::kTrigonometricRangeF64;
 #define FUNCTION(name, focus, domain)                                                                \
   UnaryCase<T>{#name, [](VectorMath& m, llvm::IRBuilder<>&, Value* a, Value*) { return m.name(a); }, \
                [](W x) -> W { return std::name(x); }, focus, domain}
@@ -73,8 +73,8 @@ std::vector<UnaryCase<T>> unary_cases() {
       FUNCTION(exp, exponent, kAll),   FUNCTION(exp2, exponent * 1.5, kAll),
       FUNCTION(expm1, exponent, kAll), FUNCTION(log, 3, kAll),
       FUNCTION(log2, 3, kAll),         FUNCTION(log1p, 3, kAll),
-      FUNCTION(sin, turns, kAll),      FUNCTION(cos, turns, kAll),
-      FUNCTION(tan, turns, kAll),      FUNCTION(asin, 1, kAll),
+      FUNCTION(sin, turns, turns),     FUNCTION(cos, turns, turns),
+      FUNCTION(tan, turns, turns),     FUNCTION(asin, 1, kAll),
       FUNCTION(acos, 1, kAll),         FUNCTION(atan, 10, kAll),
       FUNCTION(sinh, exponent, kAll),  FUNCTION(cosh, exponent, kAll),
       FUNCTION(tanh, 12, kAll),        FUNCTION(asinh, 10, kAll),

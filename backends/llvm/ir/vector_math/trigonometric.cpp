@@ -2,14 +2,11 @@
 // sin, cos, tan and their inverses.
 //
 // sin and cos: x = n pi/2 + r with pi/2 in two or three parts (Cody and Waite), |r| <= pi/4; the low two bits
-// of n select sine or cosine of r, and the sign. Large angles are reduced in large_angles.h.
+// of n select sine or cosine of r, and the sign.
 #include "ferrite/emitter/vector_math.h"
-
-#include <llvm/IR/MDBuilder.h>
 
 #include "backends/llvm/ir/vector_math/coefficients.h"
 #include "backends/llvm/ir/vector_math/lanes.h"
-#include "backends/llvm/ir/vector_math/large_angles.h"
 
 namespace ferrite::emitter {
 namespace {
@@ -38,60 +35,20 @@ Lanes minus_half_pi_times(Lanes x, Lanes n) {
   return multiply_add(n, -half_pi.low, fma(n, -half_pi.middle, fma(n, -half_pi.high, x)));
 }
 
-struct Reduced {
-  llvm::Value* rest;    ///< floating lanes
-  llvm::Value* number;  ///< integer lanes, of which the lowest two bits count
-};
-
-/// As remainder_of_large(), but for x and with the number of x + shift * pi/2.
-Reduced reduce_large(llvm::IRBuilderBase& builder, Lanes x, int shift) {
-  const auto [rest, number] = remainder_of_large(builder, absolute(x));
-  const Lanes negative = sign_bit(x);
-  const Lanes other = select(negative, number.integer(0) - number, number);
-  return {select(negative, -rest, rest), other + number.integer(static_cast<std::uint64_t>(shift))};
-}
-
-/// The values of `common`, or where any lane is outside of the range, those of `rare`. The code of the latter
-/// is out of the way of the former.
-Reduced unless_large(llvm::IRBuilderBase& builder, Lanes x, const Reduced& common, int shift) {
-  const Lanes large = absolute(x) > x.pick(VectorMath::kReducedRangeF32, VectorMath::kReducedRangeF64);
-  llvm::Value* any = large;
-  if (any->getType()->isVectorTy()) any = builder.CreateOrReduce(any);
-  auto* before = builder.GetInsertBlock();
-  auto& context = builder.getContext();
-  auto* function = before->getParent();
-  auto* rare = llvm::BasicBlock::Create(context, "large.angle", function);
-  auto* after = llvm::BasicBlock::Create(context, "angle", function);
-  builder.CreateCondBr(any, rare, after, llvm::MDBuilder(context).createUnlikelyBranchWeights());
-  builder.SetInsertPoint(rare);
-  const auto found = reduce_large(builder, x, shift);
-  const Lanes rest = select(large, x.with(found.rest), x.with(common.rest));
-  const Lanes number = select(large, x.with(found.number), x.with(common.number));
-  auto* end = builder.GetInsertBlock();
-  builder.CreateBr(after);
-  builder.SetInsertPoint(after);
-  const auto merged = [&](llvm::Value* of_common, llvm::Value* of_rare) {
-    auto* phi = builder.CreatePHI(of_common->getType(), 2);
-    phi->addIncoming(of_common, before);
-    phi->addIncoming(of_rare, end);
-    return phi;
-  };
-  auto* merged_rest = merged(common.rest, rest);
-  return {merged_rest, merged(common.number, number)};
-}
-
 /// Reduces x + shift * pi/2.
-Quadrant reduce_to_quadrant(llvm::IRBuilderBase& builder, Lanes x, int shift) {
+Quadrant reduce_to_quadrant(Lanes x, int shift) {
   const double rounder = x.format().rounder + shift;
   const Lanes shifted = multiply_add(x, 0x1.45f306dc9c883p-1, rounder);
   const Lanes n = shifted - rounder;
-  const auto reduced = unless_large(builder, x, {minus_half_pi_times(x, n), shifted.bits()}, shift);
-  const Lanes r = x.with(reduced.rest);
+  Lanes r = minus_half_pi_times(x, n);
+  // |r| slightly exceeds pi/4 as n loses fraction bits. If |r| exceeds 1, x is too large for the reduction,
+  // and the clamp keeps the result in [-1, 1].
+  r = clamp(r, -1.0, 1.0);
   const Lanes square = r * r;
   const Lanes sine = multiply_add(r * square, polynomial(square, kSinF32, kSinF64), r);
   const Lanes cosine =
       multiply_add(square, multiply_add(square, polynomial(square, kCosF32, kCosF64), -0.5), 1.0);
-  return {sine, cosine, x.with(reduced.number)};
+  return {sine, cosine, shifted.bits()};
 }
 
 Lanes bit_is_set(Lanes bits, unsigned bit) {
@@ -131,18 +88,18 @@ Lanes atan_small(Lanes x) {
 llvm::Value* VectorMath::sin(Value* operand) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
-  return select(absolute(x) < x.format().linear_below, x, sine_of(reduce_to_quadrant(builder_, x, 0)));
+  return select(absolute(x) < x.format().linear_below, x, sine_of(reduce_to_quadrant(x, 0)));
 }
 
 llvm::Value* VectorMath::cos(Value* operand) {
   const MathScope lanes(builder_, has_);
-  return sine_of(reduce_to_quadrant(builder_, lanes(operand), 1));
+  return sine_of(reduce_to_quadrant(lanes(operand), 1));
 }
 
 llvm::Value* VectorMath::tan(Value* operand) {
   const MathScope lanes(builder_, has_);
   const Lanes x = lanes(operand);
-  const Quadrant quadrant = reduce_to_quadrant(builder_, x, 0);
+  const Quadrant quadrant = reduce_to_quadrant(x, 0);
   const Lanes swapped = bit_is_set(quadrant.number, 0);
   const Lanes numerator = select(swapped, quadrant.cosine, quadrant.sine);
   const Lanes denominator = select(swapped, -quadrant.sine, quadrant.cosine);

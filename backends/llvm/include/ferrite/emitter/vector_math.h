@@ -19,7 +19,8 @@ struct MathAccuracy {
 };
 
 /// One row per function whose result is rounded; every other function of VectorMath is exact or correctly
-/// rounded. The machine's power of two (MathInstructions::exp2) adds its error to that of exp in f32.
+/// rounded. sin, cos and tan: for |x| up to VectorMath::kTrigonometricRangeF32 and kTrigonometricRangeF64.
+/// The machine's power of two (MathInstructions::exp2) adds its error to that of exp in f32.
 inline constexpr std::array kMathAccuracy = {
     MathAccuracy{"exp", 1.0, 1.0},   MathAccuracy{"exp2", 1.0, 1.0},  MathAccuracy{"expm1", 2.0, 2.0},
     MathAccuracy{"log", 1.0, 1.0},   MathAccuracy{"log2", 1.5, 1.5},  MathAccuracy{"log1p", 1.5, 1.5},
@@ -55,10 +56,10 @@ class VectorMath {
  public:
   using Value = llvm::Value;
 
-  /// Up to these magnitudes, sin, cos and tan reduce their argument by a three-part pi/2. Where a lane is
-  /// beyond, the code takes a branch of some twenty times as many instructions.
-  static constexpr double kReducedRangeF32 = 1e6;
-  static constexpr double kReducedRangeF64 = 1e12;
+  /// sin, cos and tan reduce their argument by a three-part pi/2 and hold their accuracy up to these
+  /// magnitudes; past them sin and cos stay in [-1, 1] without being accurate.
+  static constexpr double kTrigonometricRangeF32 = 1e6;
+  static constexpr double kTrigonometricRangeF64 = 1e12;
 
   VectorMath(llvm::IRBuilderBase& builder, MathInstructions has) : builder_(builder), has_(has) {}
 
