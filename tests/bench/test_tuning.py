@@ -26,17 +26,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ferrite", type=Path, required=True)
     ferrite = parser.parse_args().ferrite
-    short = ["--seconds", 3, "--rounds", 2, "--run-seconds", 0.01, "magika-b1"]
+    short = ["--rounds", 2, "--run-seconds", 0.01, "magika-b1"]
     with tempfile.TemporaryDirectory(prefix="ferrite-bench-tuning-") as scratch:
         output = Path(scratch) / "tuning.json"
-        done = run("--ferrite", ferrite, "--output", output, *short)
-        assert done.returncode == 0, done.stdout + done.stderr
-        row = json.loads(output.read_text())["rows"]["magika-b1"]
+        for seconds in (3, 30):  # a machine that others use may measure nothing in the first
+            done = run("--ferrite", ferrite, "--output", output, "--seconds", seconds, *short)
+            assert done.returncode == 0, done.stdout + done.stderr
+            row = json.loads(output.read_text())["rows"]["magika-b1"]
+            if row["measured"] > 0:
+                break
         assert 0 < row["measured"] <= row["kernels"] and row["changed"] <= row["measured"], row
         assert row["distance"] > 0 and 0 < row["off_min_ms"] <= row["off_ms"], row
 
         output.unlink()
-        done = run("--ferrite", "/bin/false", "--output", output, *short)
+        done = run("--ferrite", "/bin/false", "--output", output, "--seconds", 3, *short)
         assert done.returncode == 1 and "exit status 1" in done.stdout and not output.exists(), done
 
     for arguments, message in [
