@@ -13,9 +13,6 @@ from ferrite import _bridge
 from ferrite._errors import Error
 
 
-most_threads = 4096  # as in a manifest
-
-
 @dataclasses.dataclass(frozen=True)
 class Port:
     """An input or output as the model declares it.
@@ -47,7 +44,7 @@ class Session:
     manifest: a pipeline manifest (TOML); None: the default pipeline.
     plugins: more libraries, descriptors or folders of plugins to enable.
     device: "cpu", "cuda", "interpreter", ...; None: as in the manifest.
-    threads: number of workers; 0: as in the manifest, else one per processor.
+    threads: number of workers, up to 4096; 0: as in the manifest, else one per processor.
     profile: the manifest's profile.
     log: log channels, as for `ferrite --log`; process-wide.
     safe_mode: only the built-in plugins of the default pipeline, without manifest, profile and plugins.
@@ -72,10 +69,6 @@ class Session:
         tf32: bool = False,
         tune: float | str | None = None,
     ) -> None:
-        if not 0 <= threads <= most_threads:
-            raise Error(
-                "FE-X30", f"'threads' is {threads}; give a number from 0 to {most_threads}", "Session"
-            )
         if isinstance(plugins, (str, os.PathLike)):
             plugins = (plugins,)
         self._session = _bridge.Session(

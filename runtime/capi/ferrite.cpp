@@ -57,6 +57,8 @@ Error null_argument(std::string_view function, std::string_view argument) {
   return at(std::string(function), error(FE_EINVALID, "FE-X30", "'{}' is null or has no size", argument));
 }
 
+constexpr int64_t most_threads = 4096;  // as in a manifest
+
 /// Writes as many fields as the caller's struct has room for; its `size` is unchanged.
 template <class T>
 void give(T* out, const T& value) {
@@ -87,6 +89,10 @@ int32_t ferrite_session_open(const ferrite_session_options* given, ferrite_sessi
     if (!out) return null_argument("ferrite_session_open", "out");
     ferrite_session_options options{};
     if (given) std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
+    if (options.threads < 0 || options.threads > most_threads)
+      return at("ferrite_session_open",
+                error(FE_EINVALID, "FE-X30", "'threads' is {}; give a number from 0 to {}", options.threads,
+                      most_threads));
     if (options.log) FE_CHECK(log::enable(options.log));
     std::shared_ptr<runtime::Allocator> allocator;
     if (options.allocator) {

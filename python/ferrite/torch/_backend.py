@@ -21,7 +21,7 @@ from ferrite.torch._boxed import Boxed, warn_once
 from ferrite.torch._cache import is_used, keeping, kept
 from ferrite.torch._compile import compile_graph, device_type_of
 from ferrite.torch._freeze import compile_frozen, weights_of
-from ferrite.torch._joint import compiled_part, partitioner
+from ferrite.torch._joint import compiled_part, is_tangent, partitioner
 from ferrite.torch._options import Options, check_mode
 from ferrite.torch._pre_grad import with_pre_grad_passes
 from ferrite.torch._stream import is_tensor
@@ -122,7 +122,7 @@ def backend(
                 return made
             placeholders = graph.graph.find_nodes(op="placeholder")
             return made.with_plain_gradients(
-                [k for k, node in enumerate(placeholders) if "tangents" in node.target and is_tensor(node)]
+                [k for k, node in enumerate(placeholders) if is_tangent(node) and is_tensor(node)]
             )
 
         return keeping(compile_) if keep else compile_

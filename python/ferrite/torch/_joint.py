@@ -48,6 +48,11 @@ from ferrite.torch._views import View, WithGaps, divide
 _transient, _held, _tangent = range(3)  # FERRITE_INPUT_*
 
 
+def is_tangent(placeholder: fx.Node) -> bool:
+    """Whether an input of a joint or backward graph is the gradient of a result."""
+    return "tangents" in placeholder.target
+
+
 class _Undivided(Exception):
     """The reason why PyTorch's partitioner divides the graph."""
 
@@ -218,8 +223,8 @@ class _Joint:
         self.graph = self.module.graph
         (self.output,) = self.graph.find_nodes(op="output")
         placeholders = self.graph.find_nodes(op="placeholder")
-        self.tangents = [node for node in placeholders if "tangents" in node.target]
-        self.primals = [node for node in placeholders if "tangents" not in node.target]
+        self.tangents = [node for node in placeholders if is_tangent(node)]
+        self.primals = [node for node in placeholders if not is_tangent(node)]
         self.held = {self.primals[k] for k in held} | set(self.graph.find_nodes(op="get_attr"))
         self.options = options
         self.forward_count = forward_count

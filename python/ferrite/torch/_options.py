@@ -14,9 +14,10 @@ import torch
 
 from ferrite import _bridge
 from ferrite._errors import Error
-from ferrite._session import Session, most_threads
+from ferrite._session import Session
 from ferrite.torch._fork import lock_that_survives_forks
 
+_most_threads = 4096  # as in a manifest
 _fallbacks = ("warn", "error", "silent")
 # Options that may be None: their types, and what the message about another type says.
 _kinds: tuple[tuple[str, tuple[type, ...], str], ...] = (
@@ -101,8 +102,8 @@ class Options:
             if not isinstance(getattr(options, name), bool):
                 raise _wrong(f"option '{name}' is {getattr(options, name)!r}; it may be True or False")
         threads = options.threads
-        if isinstance(threads, bool) or not isinstance(threads, int) or not 0 <= threads <= most_threads:
-            raise _wrong(f"option 'threads' is {threads!r}; give a number from 0 to {most_threads}")
+        if isinstance(threads, bool) or not isinstance(threads, int) or not 0 <= threads <= _most_threads:
+            raise _wrong(f"option 'threads' is {threads!r}; give a number from 0 to {_most_threads}")
         budget = options.activation_memory_budget
         if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 <= budget <= 1:
             raise _wrong(f"option 'activation_memory_budget' is {budget!r}; give a number from 0 to 1")

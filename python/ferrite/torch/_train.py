@@ -185,14 +185,6 @@ class _TrainStep:
             ),
         )
         programs = self._programs.setdefault(types, {})
-        places = [k for k, one in enumerate(leaves) if isinstance(one, Tensor)]
-
-        def arguments(tensors: Sequence[Tensor]) -> Sequence[Any]:
-            given = list(leaves)
-            for place, tensor in zip(places, tensors, strict=True):
-                given[place] = tensor
-            return pytree.tree_unflatten(given, structure)
-
         try:
             if hook := hook_of(self._state.modules, self._state.parameters, self._optimizer):
                 raise ValueError(f"{hook} has hooks")
@@ -200,12 +192,13 @@ class _TrainStep:
             if program is None:
                 if len(programs) >= torch._dynamo.config.recompile_limit:
                     raise ValueError(self._endless(constants, list(programs)[-1], len(programs)))
-                program = programs[constants] = self._compiled(inputs, arguments)
+                program = programs[constants] = self._compiled(inputs, leaves, structure)
         except Error:
             raise
         except Exception as error:  # of the tracer, about code that runs in PyTorch, or of the model
             if error is self._tracer.raised_by_loss:
-                raised = self._tracer.raised_in_pytorch(inputs, arguments(inputs.batch))
+                batch = pytree.tree_unflatten(leaves, structure)
+                raised = self._tracer.raised_in_pytorch(inputs, batch)
                 if raised is not None:
                     raise raised from None
             self._divide(error)
@@ -222,9 +215,15 @@ class _TrainStep:
             return f"{text}'{name}' of the model changes again; make it a tensor"
         return f"{text}the optimizer has other numbers again; only its learning rates may change in each step"
 
-    def _compiled(
-        self, inputs: StepInputs, arguments: Callable[[Sequence[Tensor]], Sequence[Any]]
-    ) -> _Program:
+    def _compiled(self, inputs: StepInputs, leaves: Sequence[Any], structure: Any) -> _Program:
+        places = [k for k, one in enumerate(leaves) if isinstance(one, Tensor)]
+
+        def arguments(tensors: Sequence[Tensor]) -> Sequence[Any]:
+            given = list(leaves)
+            for place, tensor in zip(places, tensors, strict=True):
+                given[place] = tensor
+            return pytree.tree_unflatten(given, structure)
+
         graph, attributes, first_stage = self._tracer.trace(inputs, arguments, decompositions())
         placeholders = graph.graph.find_nodes(op="placeholder")
         changed = [placeholders.index(node) for node in changed_inputs(graph.graph)]

@@ -86,7 +86,7 @@ typedef struct ferrite_session_options {
   const char* const* plugins;  // [plugin_count]: more libraries, descriptors or folders of plugins to enable
   uint64_t plugin_count;
   const char* device;   // "cpu", "interpreter", ...; null: as in the manifest
-  int64_t threads;      // number of workers; 0: as in the manifest, else one per processor
+  int64_t threads;      // number of workers, up to 4096; 0: as in the manifest, else one per processor
   const char* log;      // log channels as for `ferrite --log`; null: none. Process-wide.
   const char* profile;  // the manifest's [profile.NAME], which overrides its other settings; null: none
   // Non-zero: only the built-in plugins of the default pipeline, without manifest, profile and plugins.

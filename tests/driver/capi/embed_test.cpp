@@ -369,6 +369,11 @@ TEST_F(EmbedTest, RefusesWhatIsNull) {
           "ferrite_model_partition");
   refused(divides([](auto& options) { options.forward_outputs = 2; }), FERRITE_EINVALID, "FE-G58",
           "ferrite_model_partition");
+  for (const int64_t threads : {-1, 4097}) {
+    auto options = session_options();
+    options.threads = threads;
+    refused(open_session(options), FERRITE_EINVALID, "FE-X30", "ferrite_session_open");
+  }
   refuses(ferrite_model_joint(nullptr, 0, nullptr, &model), "ferrite_model_joint");
   refuses(ferrite_model_joint(model_, 0, nullptr, nullptr), "ferrite_model_joint");
   refused(ferrite_model_joint(model_, 2, nullptr, &model), FERRITE_EINVALID, "FE-G58", "ferrite_model_joint");
