@@ -190,7 +190,7 @@ struct RunOptions {
   void* stream = nullptr;          ///< as in ferrite_run_options; null: the run waits for its work
   bool outputs_on_device = false;  ///< results are in the memory of Session::device()
   bool defer_checks = false;       ///< as in ferrite_run_options
-  std::span<std::byte> workspace;  ///< as in ferrite_run_options; of Model::workspace() bytes
+  std::span<std::byte> workspace{};  ///< as in ferrite_run_options; of Model::workspace() bytes
 };
 
 /// The loaded plugins of a pipeline. Models keep their session alive.
