@@ -10,10 +10,11 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import operator
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 import torch
@@ -35,6 +36,8 @@ from ferrite.torch._step_state import ModelState
 
 Tensor = torch.Tensor
 State = dict[str, Any]
+Number = tuple[str, int]
+_Key = TypeVar("_Key")
 # The loss of parameters, buffers and attributes, by name, and a batch; and the tensors that are in their
 # places afterwards.
 _Value = Callable[[Mapping[str, Tensor], Sequence[Tensor]], tuple[Tensor, dict[str, Tensor]]]
@@ -49,7 +52,8 @@ class StepInputs:
     states: for each trained parameter, its tensors in the optimizer's state but for the counter "step".
     counters: the steps so far, as f32; one vector for all parameters of equal counts. counter_of: for each
         trained parameter the number of its vector, -1 if it has none.
-    rates: the learning rate of each group of the optimizer.
+    numbers: for each group of the optimizer, its numbers that change: by name and place in a tuple, -1 for a
+        number that is alone.
     batch: the tensors among the arguments of the loss.
     """
 
@@ -60,19 +64,20 @@ class StepInputs:
     states: tuple[dict[str, Tensor], ...]
     counters: tuple[Tensor, ...]
     counter_of: tuple[int, ...]
-    rates: tuple[Tensor, ...]
+    numbers: tuple[dict[Number, Tensor], ...]
     batch: tuple[Tensor, ...]
 
     def tensors(self) -> list[Tensor]:
         """All of them, in the order of the graph's inputs."""
         states = [one for state in self.states for one in state.values()]
+        numbers = [one for group in self.numbers for one in group.values()]
         return [
             *self.parameters.values(),
             *self.buffers.values(),
             *self.attributes.values(),
             *states,
             *self.counters,
-            *self.rates,
+            *numbers,
             *self.batch,
         ]
 
@@ -80,7 +85,7 @@ class StepInputs:
         """The same with other tensors, in the order of tensors()."""
         rest = iter(tensors)
 
-        def named(like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        def named(like: Mapping[_Key, Tensor]) -> dict[_Key, Tensor]:
             return {name: next(rest) for name in like}
 
         def listed(like: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -93,24 +98,75 @@ class StepInputs:
             attributes=named(self.attributes),
             states=tuple(named(state) for state in self.states),
             counters=listed(self.counters),
-            rates=listed(self.rates),
+            numbers=tuple(named(group) for group in self.numbers),
             batch=listed(self.batch),
         )
 
 
+# The learning rate. Its sign may change without another graph; those of other numbers are constants.
+rate: Number = ("lr", -1)
+
+
+def numbers_named(group: Mapping[str, Any], name: str) -> list[Number]:
+    """The numbers of a group's entry that may be inputs; none if it is no number of Python and no tuple of
+    them."""
+    value = group.get(name)
+    if isinstance(value, float):
+        return [(name, -1)]
+    if isinstance(value, tuple) and all(isinstance(one, float) for one in value):
+        return [(name, place) for place in range(len(value))]
+    return []
+
+
+def number_of(group: Mapping[str, Any], number: Number) -> Any:
+    name, place = number
+    return group[name] if place < 0 else group[name][place]
+
+
+def sign_of(group: Mapping[str, Any], number: Number) -> int:
+    """0 for zero and for what is no number."""
+    value = number_of(group, number)
+    return int(value > 0) - int(value < 0)
+
+
+def _replaced_numbers(group: Mapping[str, Any], numbers: Mapping[Number, Tensor]) -> dict[str, Any]:
+    """The group with tensors in the places of these numbers."""
+    result = dict(group)
+    for (name, place), tensor in numbers.items():
+        if place < 0:
+            result[name] = tensor
+        else:
+            result[name] = (*result[name][:place], tensor, *result[name][place + 1 :])
+    return result
+
+
 class _TensorsAsScalars(TorchFunctionMode):
     """Optimizers multiply by `alpha` or `value`, which PyTorch takes as numbers. Where these are tensors,
-    learning rates or counters that are inputs of the graph, the multiplication is an operation of its own."""
+    numbers or counters that are inputs of the graph, the multiplication is an operation of its own.
+
+    signs: of numbers, by the identities of their tensors, for optimizers that ask for them. They are the same
+    in all steps of the graph.
+    """
+
+    def __init__(self, signs: Mapping[int, int]) -> None:
+        super().__init__()
+        self._signs = signs
 
     _sums = {Tensor.add: 1, Tensor.add_: 1, Tensor.sub: -1, Tensor.sub_: -1, torch.add: 1, torch.sub: -1}
     _products = {
         Tensor.addcdiv: torch.div, Tensor.addcdiv_: torch.div, torch.addcdiv: torch.div,
         Tensor.addcmul: torch.mul, Tensor.addcmul_: torch.mul, torch.addcmul: torch.mul,
     }  # fmt: skip
+    _tests = {
+        torch._C.TensorBase.__eq__: operator.eq, Tensor.ne: operator.ne, Tensor.lt: operator.lt,
+        Tensor.le: operator.le, Tensor.gt: operator.gt, Tensor.ge: operator.ge,
+    }  # fmt: skip
     _in_place = {Tensor.add_, Tensor.sub_, Tensor.addcdiv_, Tensor.addcmul_}
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
+        if function in self._tests and id(args[0]) in self._signs and args[1] == 0:
+            return self._tests[function](self._signs[id(args[0])], 0)
         factor = kwargs.get("alpha", kwargs.get("value"))
         if not isinstance(factor, Tensor) or function not in {**self._sums, **self._products}:
             return function(*args, **kwargs)
@@ -196,14 +252,27 @@ def _check_memory(inputs: StepInputs) -> None:
 
 
 @contextlib.contextmanager
+def _without_onednn() -> Iterator[None]:
+    """A recurrent layer is cells then, and no call of a library that keeps its values in one of its own.
+
+    torch.backends.mkldnn.flags() would set precisions as well, and warn where there is no Intel GPU.
+    """
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+
+
+@contextlib.contextmanager
 def _compiling() -> Iterator[None]:
     """Code that asks torch.compiler.is_compiling() hears that it is traced: optimizers then leave counters
     tensors. The Python dispatcher has forms of operators, such as batch norm's, that say what they change."""
     with (
         mock.patch.object(torch.compiler, "_is_compiling_flag", True),
         enable_python_dispatcher(),
-        # A recurrent layer is cells then, and no call of a library that keeps its values in one of its own.
-        torch.backends.mkldnn.flags(enabled=False),
+        _without_onednn(),
     ):
         yield
 
@@ -225,6 +294,14 @@ def _replaced(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]], st
         yield
     finally:
         optimizer.param_groups, optimizer.state = kept
+
+
+def _fake(tensor: Tensor, mode: FakeTensorMode) -> Tensor:
+    """Stands for an input of the graph. The fake tensor of a number remembers its value, which must not
+    become a constant of the graph."""
+    result = mode.from_tensor(tensor.detach(), static_shapes=True)
+    result.item_memo = None
+    return result
 
 
 class StepTracer:
@@ -265,18 +342,18 @@ class StepTracer:
         """
         _check_memory(inputs)
         mode = FakeTensorMode(allow_non_fake_inputs=True)
-        fakes = [mode.from_tensor(one.detach(), static_shapes=True) for one in inputs.tensors()]
+        fakes = [_fake(one, mode) for one in inputs.tensors()]
         written: list[str] = []
 
         def value(members: Mapping[str, Tensor], batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
             return self._value(members, arguments(batch))
 
-        def traced_as(numbers: Mapping[str, Any]) -> fx.GraphModule:
+        def traced_as(settings: Mapping[str, Any]) -> fx.GraphModule:
             def step(*tensors: Tensor) -> tuple[Any, ...]:
                 # As AOTAutograd does: code that changes tensors becomes operators that make new ones.
                 with FunctionalTensorMode():
                     functional = [to_fun(tensor) for tensor in tensors]
-                    loss, attributes = self._step(inputs.with_tensors(functional), value, numbers)
+                    loss, attributes = self._step(inputs.with_tensors(functional), value, settings)
                 for tensor, changed in zip(tensors, functional, strict=True):
                     if has_data_mutation(changed):
                         tensor.copy_(from_fun(changed))
@@ -381,9 +458,9 @@ class StepTracer:
         return rewritten, first_stage
 
     def _step(
-        self, given: StepInputs, value: _Value, numbers: Mapping[str, Any]
+        self, given: StepInputs, value: _Value, settings: Mapping[str, Any]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss, and the tensors that become attributes. numbers: of all groups of the optimizer, instead
+        """The loss, and the tensors that become attributes. settings: of all groups of the optimizer, instead
         of their own."""
         trained = set(given.trained)
         leaves = {
@@ -399,12 +476,12 @@ class StepTracer:
             for name, buffer in given.buffers.items():
                 if used[name] is not buffer:  # a module has put another tensor there
                     buffer.copy_(used[name])
-            self._change(given, gradients, numbers)
+            self._change(given, gradients, settings)
         members = {**given.parameters, **given.buffers}
         return loss.detach(), {name: one.detach() for name, one in used.items() if name not in members}
 
     def _change(
-        self, given: StepInputs, gradients: Sequence[Tensor | None], numbers: Mapping[str, Any]
+        self, given: StepInputs, gradients: Sequence[Tensor | None], settings: Mapping[str, Any]
     ) -> None:
         """The optimizer's step."""
         parameters = [given.parameters[name] for name in given.trained]
@@ -415,11 +492,23 @@ class StepTracer:
         names = {one: name for name, one in self._state.parameters.items()}
         by_name = dict(zip(given.trained, parameters, strict=True))
         groups = []
-        for group, rate in zip(self._optimizer.param_groups, given.rates, strict=True):
+        signs = {}
+        for group, changing in zip(self._optimizer.param_groups, given.numbers, strict=True):
             own = [by_name[names[one]] for one in group["params"] if names.get(one) in by_name]
+            for number, tensor in changing.items():
+                if number != rate:
+                    signs[id(tensor)] = sign_of(group, number)
             # One parameter after the other: lists of tensors are for launching less, and a program launches
             # anyway.
-            groups.append({**group, "params": own, "lr": rate, "foreach": False, "fused": False, **numbers})
+            groups.append(
+                {
+                    **_replaced_numbers(group, changing),
+                    "params": own,
+                    "foreach": False,
+                    "fused": False,
+                    **settings,
+                }
+            )
         state: collections.defaultdict[Tensor, State] = collections.defaultdict(dict)
         for name, parameter, own, counter in zip(
             given.trained, parameters, given.states, given.counter_of, strict=True
@@ -435,7 +524,7 @@ class StepTracer:
                 # In f64, as Python's numbers are: 1 - beta**step loses digits in f32.
                 state[parameter]["step"] = given.counters[counter][0].to(torch.float64)
         before = {parameter: dict(own) for parameter, own in state.items()}
-        with _replaced(self._optimizer, groups, state), _TensorsAsScalars():
+        with _replaced(self._optimizer, groups, state), _TensorsAsScalars(signs):
             type(self._optimizer).step(self._optimizer)
         for parameter in parameters:
             parameter.grad = None

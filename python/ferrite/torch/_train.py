@@ -17,7 +17,15 @@ from ferrite.torch._compile import compile_graph, warn_once
 from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import changed_inputs
 from ferrite.torch._options import Options
-from ferrite.torch._step_graph import StepInputs, StepTracer
+from ferrite.torch._step_graph import (
+    Number,
+    StepInputs,
+    StepTracer,
+    number_of,
+    numbers_named,
+    rate,
+    sign_of,
+)
 from ferrite.torch._step_in_two import StepInTwo, hook_of, step_in_pytorch, trained_by
 from ferrite.torch._step_state import ModelState, frozen, type_of
 
@@ -38,7 +46,8 @@ def train_step(
     All of it is one program. It writes parameters, buffers and the optimizer's states where they are, and
     stores no gradient that only the optimizer reads: `parameter.grad` is None after a step. The first call
     runs in PyTorch, since an optimizer makes its states in its first step, and compiles. Learning rates may
-    change at any time. Other numbers of the optimizer and of the batch, shapes, `requires_grad`, and what the
+    change at any time; other numbers of the optimizer become inputs of a program when they change for the
+    first time. Settings of the optimizer, numbers of the batch, shapes, `requires_grad`, and what the
     model's modules hold in Python, such as their mode, may change too; a program is compiled for each
     combination.
 
@@ -91,7 +100,11 @@ class _TrainStep:
                         "give a model that holds all of them",
                         "train_step",
                     )
-        self._rates: list[Tensor] = []  # one for each group of the optimizer
+        # The numbers that are inputs, by group of the optimizer, and where they are passed. Besides learning
+        # rates, these are the entries of groups that have changed from one step to another.
+        self._numbers: list[dict[Number, Tensor]] = []
+        self._changing: set[str] = set()
+        self._fixed: set[str] = set()  # with which as inputs, the step is no graph
         self._counters: list[Tensor] = []
         self._counted: dict[Tensor, Tensor] = (
             {}
@@ -166,29 +179,14 @@ class _TrainStep:
     ) -> Callable[[], Tensor] | None:
         """The step with such a batch, as one program; None if it is no one graph."""
         self._count(trained)
-        inputs = self._inputs(trained, leaves)
-        # Programs with equal types differ in constants.
-        types = (
-            structure,
-            tuple(type_of(one) if isinstance(one, Tensor) else type(one) for one in leaves),
-            inputs.trained,
-            inputs.counter_of,
-            tuple(map(tuple, inputs.states)),
-            tuple(len(group["params"]) for group in self._optimizer.param_groups),
-        )
-        constants = _Constants(
-            tuple(frozen(one) for one in leaves if not isinstance(one, Tensor)),
-            self._state.number,
-            tuple(
-                tuple((name, frozen(value)) for name, value in group.items() if name not in ("params", "lr"))
-                for group in self._optimizer.param_groups
-            ),
-        )
+        inputs, types, constants = self._inputs_and_key(trained, leaves, structure)
         programs = self._programs.setdefault(types, {})
+        program = programs.get(constants)
+        if program is None and programs and self._change(list(programs)[-1], constants):
+            return self._step_for(trained, leaves, structure)
         try:
             if hook := hook_of(self._state.modules, self._state.parameters, self._optimizer):
                 raise ValueError(f"{hook} has hooks")
-            program = programs.get(constants)
             if program is None:
                 if len(programs) >= torch._dynamo.config.recompile_limit:
                     raise ValueError(self._endless(constants, list(programs)[-1], len(programs)))
@@ -201,9 +199,64 @@ class _TrainStep:
                 raised = self._tracer.raised_in_pytorch(inputs, batch)
                 if raised is not None:
                     raise raised from None
+            if self._changing:  # the optimizer may need a number of Python
+                self._fixed |= self._changing
+                self._changing = set()
+                return self._step_for(trained, leaves, structure)
             self._divide(error)
             return None
         return lambda: self._run(program, inputs)
+
+    def _inputs_and_key(
+        self, trained: list[Tensor], leaves: Sequence[Any], structure: Any
+    ) -> tuple[StepInputs, Any, _Constants]:
+        """The inputs of the step; their types; and the constants, in which programs with equal types
+        differ."""
+        inputs = self._inputs(trained, leaves)
+        groups = self._optimizer.param_groups
+        types = (
+            structure,
+            tuple(type_of(one) if isinstance(one, Tensor) else type(one) for one in leaves),
+            inputs.trained,
+            inputs.counter_of,
+            tuple(map(tuple, inputs.states)),
+            tuple(map(tuple, inputs.numbers)),
+            tuple(len(group["params"]) for group in groups),
+        )
+        constants = _Constants(
+            tuple(frozen(one) for one in leaves if not isinstance(one, Tensor)),
+            self._state.number,
+            tuple(
+                tuple(
+                    (name, frozen(value))
+                    for name, value in group.items()
+                    if name != "params" and name not in {number[0] for number in numbers}
+                )
+                for group, numbers in zip(groups, inputs.numbers, strict=True)
+            ),
+            tuple(
+                tuple(sign_of(group, number) for number in numbers if number != rate)
+                for group, numbers in zip(groups, inputs.numbers, strict=True)
+            ),
+        )
+        return inputs, types, constants
+
+    def _change(self, before: _Constants, now: _Constants) -> bool:
+        """Makes numbers of the optimizer inputs if nothing else has changed since a program was compiled.
+        Returns whether there are any."""
+        if dataclasses.replace(before, groups=now.groups) != now:
+            return False
+        changed = {
+            name
+            for old, new in zip(before.groups, now.groups, strict=True)
+            for name, _ in set(old) ^ set(new)
+        }
+        groups = self._optimizer.param_groups
+        known = {name for name in changed if any(numbers_named(group, name) for group in groups)}
+        if not changed or known != changed or changed & self._fixed:
+            return False
+        self._changing |= changed
+        return True
 
     def _endless(self, constants: _Constants, before: _Constants, count: int) -> str:
         """Tells what changes from step to step."""
@@ -213,7 +266,10 @@ class _TrainStep:
                 return f"{text}an argument of the loss changes from {old[-1]} to {new[-1]}; pass a tensor"
         if (name := self._state.difference(before.state)) is not None:
             return f"{text}'{name}' of the model changes again; make it a tensor"
-        return f"{text}the optimizer has other numbers again; only its learning rates may change in each step"
+        return (
+            f"{text}the optimizer has other settings again; only numbers that it does not read in Python may "
+            "change in each step"
+        )
 
     def _compiled(self, inputs: StepInputs, leaves: Sequence[Any], structure: Any) -> _Program:
         places = [k for k, one in enumerate(leaves) if isinstance(one, Tensor)]
@@ -243,12 +299,22 @@ class _TrainStep:
         return value
 
     def _inputs(self, trained: list[Tensor], leaves: Sequence[Any]) -> StepInputs:
-        rates = []
-        for number, group in enumerate(self._optimizer.param_groups):
-            rate = group.get("lr", 0.0)
-            if number == len(self._rates):
-                self._rates.append(_rate_on(group))
-            rates.append(rate if isinstance(rate, Tensor) else self._rates[number].fill_(rate))
+        groups = self._optimizer.param_groups
+        del self._numbers[len(groups) :]
+        self._numbers += [{} for _ in groups[len(self._numbers) :]]
+        numbers = []
+        for group, kept in zip(groups, self._numbers, strict=True):
+            wanted = [rate, *(one for name in sorted(self._changing) for one in numbers_named(group, name))]
+            own = {}
+            for number in wanted:
+                value = number_of(group, number) if number[0] in group else 0.0
+                if not isinstance(value, Tensor):
+                    tensor = kept.get(number)
+                    if tensor is None:
+                        tensor = kept[number] = _number_on(group)
+                    value = tensor.fill_(value)
+                own[number] = value
+            numbers.append(own)
         state = self._optimizer.state
         states = []
         for one in trained:
@@ -269,7 +335,7 @@ class _TrainStep:
             states=tuple(states),
             counters=tuple(self._counters),
             counter_of=tuple(self._counter_of.get(one, -1) for one in trained),
-            rates=tuple(rates),
+            numbers=tuple(numbers),
             batch=tuple(one for one in leaves if isinstance(one, Tensor)),
         )
 
@@ -313,11 +379,13 @@ class _TrainStep:
 
 @dataclasses.dataclass(frozen=True)
 class _Constants:
-    """The numbers of the batch and of the optimizer's groups, and the number of the model's state."""
+    """The numbers of the batch, the number of the model's state, the entries of the optimizer's groups, and
+    the signs of those of their numbers that are inputs."""
 
     batch: tuple[Any, ...]
     state: int
     groups: tuple[Any, ...]
+    signs: tuple[Any, ...]
 
 
 class _Program:
@@ -332,9 +400,8 @@ class _Program:
         self.attributes = attributes
 
 
-def _rate_on(group: Mapping[str, Any]) -> Tensor:
-    """Where the learning rate of a group is passed, beside its parameters; in f64, as a number of Python
-    is."""
+def _number_on(group: Mapping[str, Any]) -> Tensor:
+    """Where a number of a group is passed, beside its parameters; in f64, as a number of Python is."""
     return torch.zeros((), dtype=torch.float64, device=group["params"][0].device)
 
 

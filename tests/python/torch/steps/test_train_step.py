@@ -13,8 +13,8 @@ import ferrite
 import ferrite.torch
 import torch
 import torch.nn.functional as F
-from common import BackendTest, main
-from ferrite.torch import _compile
+from common import main
+from step_test import Reports, StepTest, mse, perceptron
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -35,62 +35,7 @@ OPTIMIZERS = {
 }
 
 
-def mse(model, x, target):
-    return F.mse_loss(model(x), target)
-
-
-def perceptron():
-    return nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 4))
-
-
-class Reports:
-    """The graphs that are compiled meanwhile."""
-
-    def __enter__(self):
-        self.graphs = []
-        _compile.listeners.append(self.graphs.append)
-        return self.graphs
-
-    def __exit__(self, *_):
-        _compile.listeners.remove(self.graphs.append)
-
-
-class TrainStep(BackendTest):
-    def step(self, model, loss, optimizer, fallback="error", **more):
-        return ferrite.torch.train_step(model, loss, optimizer, options={"fallback": fallback}, **more)
-
-    def eager_step(self, model, loss, optimizer, batch, clip=None):
-        optimizer.zero_grad()
-        value = loss(model, *batch)
-        value.backward()
-        if clip is not None:
-            nn.utils.clip_grad_norm_(model.parameters(), clip)
-        optimizer.step()
-        return value.detach()
-
-    def assertTrainedAlike(self, model, other):
-        for (name, expected), actual in zip(model.state_dict().items(), other.state_dict().values(), strict=True):
-            torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
-
-    def check(self, model, make, loss, batches, clip=None, **more):
-        """Losses, parameters and buffers of each step equal eager's. Returns the model, the optimizer and the graphs."""
-        other = copy.deepcopy(model)
-        optimizer, own = make(model.parameters()), make(other.parameters())
-        with Reports() as graphs:
-            step = self.step(other, loss, own, clip_norm=clip, **more)
-            for batch in batches:
-                expected = self.eager_step(model, loss, optimizer, batch, clip)
-                torch.testing.assert_close(step(*batch), expected, rtol=1e-3, atol=1e-5)
-                self.assertTrainedAlike(model, other)
-        return other, own, graphs
-
-    def batches(self, count=4, rows=8):
-        return [(torch.randn(rows, 6), torch.randn(rows, 4)) for _ in range(count)]
-
-    def assertOneProgram(self, graphs):
-        (graph,) = graphs
-        self.assertEqual((graph.kind, len(graph.programs), graph.unsupported), ("step", 1, []))
-
+class TrainStep(StepTest):
     def test_optimizers_are_one_program(self):
         for name, make in OPTIMIZERS.items():
             with self.subTest(optimizer=name):
@@ -219,22 +164,6 @@ class TrainStep(BackendTest):
     def test_clipping(self):
         batches = [(x, 100 * target) for x, target in self.batches()]
         self.check(perceptron(), OPTIMIZERS["SGD"], mse, batches, clip=0.5)
-
-    def test_a_schedule_compiles_nothing(self):
-        for rate in (0.05, torch.tensor(0.05)):
-            model = perceptron()
-            other = copy.deepcopy(model)
-            optimizers = [torch.optim.AdamW(one.parameters(), lr=copy.copy(rate)) for one in (model, other)]
-            schedules = [torch.optim.lr_scheduler.ExponentialLR(one, 0.5) for one in optimizers]
-            with Reports() as graphs:
-                step = self.step(other, mse, optimizers[1])
-                for batch in self.batches():
-                    self.eager_step(model, mse, optimizers[0], batch)
-                    step(*batch)
-                    for schedule in schedules:
-                        schedule.step()
-            self.assertTrainedAlike(model, other)
-            self.assertOneProgram(graphs)
 
     def test_other_numbers_shapes_and_modes_get_a_program_each(self):
         model = nn.Sequential(nn.Linear(6, 4, bias=False), nn.BatchNorm1d(4))
