@@ -10,8 +10,10 @@ import threading
 import time
 import unittest
 
-import torch
-import torch.multiprocessing
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # PyTorch's tracer starts CUDA where there is a GPU, and then no child may use it
+
+import torch  # noqa: E402
+import torch.multiprocessing  # noqa: E402
 
 torch.set_num_threads(2)
 

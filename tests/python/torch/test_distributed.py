@@ -260,7 +260,7 @@ class TwoProcesses(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             workers = [
-                subprocess.Popen([sys.executable, __file__, "worker", str(rank), str(folder)], env={**os.environ, "OMP_NUM_THREADS": "1"}) for rank in (0, 1)
+                subprocess.Popen([sys.executable, __file__, "worker", str(rank), str(folder)], env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}) for rank in (0, 1)
             ]
             try:
                 for worker in workers:

@@ -216,6 +216,8 @@ class Export(unittest.TestCase):
             "tagger": (Tagger().eval(), tokens),
             "transformer": (nn.Transformer(8, 2, 1, 1, 16, batch_first=True).eval(), torch.randn(2, 5, 8), torch.randn(2, 4, 8)),
         }
+        if torch.__version__.startswith("2.11."):
+            del models["tagger"]  # its programs have states of recurrent layers with a wrong number of dimensions
         for name, (model, *inputs) in models.items():
             with self.subTest(model=name):
                 self.check_archive(model, *inputs)
