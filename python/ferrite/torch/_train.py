@@ -60,9 +60,9 @@ def train_step(
 
     A step that cannot be one graph runs as two from then on, of which the second is the optimizer, and a
     warning says so once; with the option fallback="error" it is an Error (FE-Y02). Such steps ask for values
-    of tensors, change Python state of the model, have hooks on gradients, modules or the optimizer, or have
-    constants that change more often than torch._dynamo.config.recompile_limit. Raises what the
-    model raises. One thread at a time may call the function.
+    of tensors, change Python state of the model, or have constants that change more often than
+    torch._dynamo.config.recompile_limit. Steps with hooks on gradients, modules or the optimizer run so, too,
+    until the hooks are removed. Raises what the model raises. One thread at a time may call the function.
     """
     return _TrainStep(model, loss, optimizer, Options.of(options), clip_norm)
 
@@ -116,12 +116,15 @@ class _TrainStep:
         self._makes_states = False
         self._programs: dict[Any, dict[_Constants, _Program]] = {}
         self._in_two: StepInTwo | None = None
+        self._has_hooks = False  # the reason why it is not None
         self._lock = lock_that_survives_forks()
 
     def __call__(self, *batch: Any) -> Tensor:
         with self._lock:
             if self._in_two is not None:
-                return self._in_two.run(batch)
+                if not self._has_hooks or self._hook():
+                    return self._in_two.run(batch)
+                self._in_two = None
             self._look()
             first = None
             trained = self._trained()
@@ -159,6 +162,9 @@ class _TrainStep:
         self._stepped.update(new)
         return False
 
+    def _hook(self) -> str | None:
+        return hook_of(self._state.modules, self._state.parameters, self._optimizer)
+
     def _trained(self) -> list[Tensor]:
         """The parameters that the optimizer changes."""
         return [one for one in trained_by(self._optimizer) if id(one) in self._names]
@@ -185,7 +191,9 @@ class _TrainStep:
         if program is None and programs and self._change(list(programs)[-1], constants):
             return self._step_for(trained, leaves, structure)
         try:
-            if hook := hook_of(self._state.modules, self._state.parameters, self._optimizer):
+            hook = self._hook()
+            self._has_hooks = hook is not None
+            if hook is not None:
                 raise ValueError(f"{hook} has hooks")
             if program is None:
                 if len(programs) >= torch._dynamo.config.recompile_limit:
@@ -199,7 +207,7 @@ class _TrainStep:
                 raised = self._tracer.raised_in_pytorch(inputs, batch)
                 if raised is not None:
                     raise raised from None
-            if self._changing:  # the optimizer may need a number of Python
+            if self._changing and not self._has_hooks:  # the optimizer may need a number of Python
                 self._fixed |= self._changing
                 self._changing = set()
                 return self._step_for(trained, leaves, structure)

@@ -259,8 +259,9 @@ class TwoProcesses(unittest.TestCase):
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
             workers = [
-                subprocess.Popen([sys.executable, __file__, "worker", str(rank), str(folder)], env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}) for rank in (0, 1)
+                subprocess.Popen([sys.executable, __file__, "worker", str(rank), str(folder)], env=environment) for rank in (0, 1)
             ]
             try:
                 for worker in workers:

@@ -410,9 +410,11 @@ class TrainStep(StepTest):
                     hooks = [add(model, optimizer), add(other, own)]
             for hook in hooks:
                 hook.remove()
-            self.eager_step(model, mse, optimizer, batch)
-            step(*batch)
-            self.assertTrainedAlike(model, other)
+            with Reports() as graphs:
+                self.eager_step(model, mse, optimizer, batch)
+                step(*batch)
+                self.assertTrainedAlike(model, other)
+            self.assertEqual(graphs, [])  # the program from before the hooks
 
     def test_a_group_is_added(self):
         model = perceptron()
