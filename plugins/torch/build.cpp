@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <stdexcept>
 
 #include "context.h"
 #include "ferrite/counted.hpp"
@@ -116,6 +117,8 @@ class Builder {
         const std::string& code = failure.code();
         if (code == "FE-I52" || code == "FE-I53") throw;
         throw Failure(failure.status(), failure.code(), context.where() + ": " + failure.what());
+      } catch (const std::logic_error&) {  // a size that was looked up is not there, or is no size
+        context.bad("its arguments and the types of its results have sizes that the overload does not take");
       }
       context.check_all_read();
       given = context.given();

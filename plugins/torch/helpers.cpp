@@ -54,12 +54,14 @@ Value transpose_by(Context& c, Value x, Dims perm) {
 }
 Value swap_dims(Context& c, Value x, size_t a, size_t b) {
   auto perm = dim_range(0, x.rank());
+  if (a >= perm.size() || b >= perm.size()) c.bad("a tensor of rank ", x.rank(), " is no matrix");
   std::swap(perm[a], perm[b]);
   return transpose_by(c, x, std::move(perm));
 }
 Value slice_dim(Context& c, Value x, size_t dim, int64_t start, int64_t size, int64_t step) {
+  const int64_t whole = size_of(c, x, dim);
+  if (start == 0 && size == whole && step == 1) return x;
   auto sizes = x.dims();
-  if (start == 0 && size == sizes[dim] && step == 1) return x;
   Dims starts(sizes.size(), 0), strides(sizes.size(), 1);
   starts[dim] = start;
   sizes[dim] = size;
@@ -99,7 +101,7 @@ Value select(Context& c, Value condition, Value a, Value b) {
 
 Dims for_each_dim(Context& c, std::string_view name, size_t dims, const Dims& otherwise) {
   Dims values = c.integers(name);
-  if (values.empty()) return otherwise;
+  if (values.empty()) values = otherwise;
   if (values.size() == 1) values.resize(dims, values[0]);
   if (values.size() != dims)
     c.bad("argument '", name, "' has ", values.size(), " elements for ", dims, " dims");
@@ -108,6 +110,15 @@ Dims for_each_dim(Context& c, std::string_view name, size_t dims, const Dims& ot
 size_t named_dim(Context& c, size_t rank, int64_t otherwise) {
   if (rank == 0) c.bad("the tensor has no dims");
   return static_cast<size_t>(c.dim(c.integer("dim", otherwise), rank));
+}
+int64_t size_of(const Context& c, Value x, size_t dim) {
+  if (dim >= x.rank()) c.bad("a tensor of rank ", x.rank(), " has no dim ", dim);
+  return x.dims()[dim];
+}
+void need_rank(const Context& c, Value x, size_t least, size_t most) {
+  if (x.rank() < least || x.rank() > most)
+    c.bad("a tensor of rank ", x.rank(), ", and at ", x.rank() < least ? "least " : "most ",
+          x.rank() < least ? least : most, " is wanted");
 }
 Value gather(Context& c, Value x, Value indices, size_t axis) {
   return c.make("gather", {x, indices}, attr("axis", static_cast<int64_t>(axis)));
@@ -181,8 +192,10 @@ Value log_sum_exp(Context& c, Value x, const Dims& axes) {
 }
 
 Value along(Context& c, Value vector, size_t axis, size_t rank) {
+  need_rank(c, vector, 1, 1);
+  if (axis >= rank) c.bad("a tensor of rank ", rank, " has no dim ", axis);
   Dims shape(rank, 1);
-  shape[axis] = vector.dims()[0];
+  shape[axis] = size_of(c, vector, 0);
   return reshape_to(c, vector, std::move(shape));
 }
 Value counting(Context& c, DType dtype, const Dims& shape, size_t axis) {

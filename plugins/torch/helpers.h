@@ -2,6 +2,8 @@
 // Building blocks of handlers. Each adds no node if the value already has the requested form.
 #pragma once
 
+#include <cstdint>
+
 #include "context.h"
 
 namespace ferrite::from_torch {
@@ -13,6 +15,10 @@ DType promote(DType a, DType b);  ///< PyTorch's promotion of two dtypes; none i
 DType accumulated(DType dtype);
 
 // Values.
+/// The size of a dim; FE-I52 where the rank is lower.
+int64_t size_of(const Context& c, Value x, size_t dim);
+/// FE-I52 if the rank is not from `least` to `most`.
+void need_rank(const Context& c, Value x, size_t least, size_t most = SIZE_MAX);
 Value cast_to(Context& c, Value x, DType dtype);
 Value reshape_to(Context& c, Value x, Dims shape);
 /// The elements [n] as they lie in memory: who writes programs refuses tensors that are not stored row by
@@ -37,7 +43,7 @@ Value unary(Context& c, std::string_view op, Value x);
 Value select(Context& c, Value condition, Value a, Value b);
 
 /// A list of integers with one for each of `dims` dims: a list of one element stands for all of them, an
-/// empty one for `otherwise`.
+/// empty one for `otherwise`. FE-I52 for another number of them.
 Dims for_each_dim(Context& c, std::string_view name, size_t dims, const Dims& otherwise);
 /// The dim that the argument `dim` names, in [0, rank). FE-I52 if the rank is 0.
 size_t named_dim(Context& c, size_t rank, int64_t otherwise = 0);

@@ -2,7 +2,9 @@
 """Node streams without PyTorch: what they compute, what is refused, damage."""
 
 import json
+import pathlib
 import random
+import re
 import unittest
 
 import ferrite
@@ -19,6 +21,34 @@ def node(target, args, results, kwargs=None, name=None, place=""):
 
 X = ["x", "float32", [2, 3]]
 ADD = stream([X, ["y", "float32", [3]]], [node("aten.add.Tensor", [{"v": 0}, {"v": 1}], [["float32", [2, 3]]], {"alpha": 2})], [["z", 2]])
+
+DTYPES = ("float32", "float32", "float64", "bfloat16", "float16", "int64", "int32", "uint8", "bool")
+SHAPES = ([], [1], [4], [0], [2, 3], [3, 2], [4, 4], [2, 0, 3], [2, 3, 4], [1, 3, 4, 4], [2, 2, 4, 4], [1, 2, 3, 4, 5])
+NUMBERS = (0, 1, -1, 2, 3, 4, 5, 7, -2, -3, 2**31, -(2**31), 2**62, 2**63 - 1, -(2**63))
+NAMES = ("dim", "keepdim", "dtype", "alpha", "beta", "value", "rounding_mode", "scale", "reduce", "correction", "min", "max", "eps")
+
+
+def overloads():
+    """Those that the importer's table names."""
+    folder = pathlib.Path(__file__).resolve().parents[2] / "plugins/torch/ops"
+    found = {name for file in folder.glob("*.cpp") for name in re.findall(r'"((?:aten|prims)\.\w+\.\w+)"', file.read_text())}
+    assert len(found) > 800, len(found)
+    return sorted(found)
+
+
+def random_number(draw):
+    others = (0.5, -1.5, 1e30, True, False, None, {"d": draw.choice(DTYPES)}, {"f": "nan"}, {"f": "-inf"}, "mean", "floor", "")
+    return draw.choice(NUMBERS if draw.random() < 0.1 else NUMBERS[:10] if draw.random() < 0.5 else others)
+
+
+def random_argument(draw, chance_of_tensor):
+    kind = draw.random()
+    if kind < chance_of_tensor:
+        return {"v": draw.randrange(20)}
+    if kind < 0.8:
+        return random_number(draw)
+    one = random_number if kind < 0.95 else lambda draw: {"v": draw.randrange(20)}
+    return [one(draw) for _ in range(draw.randrange(5))]
 
 
 class NodeStreamTest(unittest.TestCase):
@@ -140,6 +170,25 @@ class NodeStreamTest(unittest.TestCase):
                 model.compile(*[np.zeros(port.dims, np.float32) for port in model.inputs if port.dims is not None and np.prod(port.dims) < 10000])
             except (ferrite.Error, ValueError):
                 pass
+
+    def test_random_calls_never_crash(self):
+        draw = random.Random(1)
+        for _ in range(150):
+            inputs = [[f"x{k}", draw.choice(DTYPES), draw.choice(SHAPES)] for k in range(20)]
+            results = [inputs[0][1], draw.choice(SHAPES)]
+            calls = []
+            for target in draw.sample(overloads(), 60):
+                args = [random_argument(draw, 0.8 if k == 0 else 0.35) for k in range(draw.randint(1, 6))]
+                kwargs = {draw.choice(NAMES): random_number(draw)} if draw.random() < 0.3 else {}
+                calls.append(node(target, args, [results] * draw.choice((1, 1, 1, 2, 3)), kwargs))
+            try:
+                model = self.session.load("graph.aten", stream(inputs, calls, [["y", 0]]))
+                lines = model._model.unsupported().splitlines()
+            except ferrite.Error as error:
+                self.assertRegex(error.code, "FE-I..")
+                continue
+            for line in lines:
+                self.assertRegex(line.split("\t")[2], "FE-[A-Z]..")
 
 
 if __name__ == "__main__":

@@ -75,7 +75,9 @@ Argument argument(const Json& json, int depth = 0) {
     default: break;
   }
   if (json.size() == 1) {
-    const auto& [key, value] = *json.items().begin();
+    const auto member = json.begin();
+    const std::string& key = member.key();
+    const Json& value = member.value();
     if (key == "v") return {ValueRef{value_number(value)}};
     if (key == "d") return {dtype(value)};
     if (key == "f") {

@@ -15,7 +15,7 @@ void celu(Context& c) { c.give(c.make("celu", {c.tensor("self")}, attr("alpha", 
 void glu(Context& c) {
   const Value x = c.tensor("self");
   const size_t dim = named_dim(c, x.rank(), -1);
-  const int64_t half = x.dims()[dim] / 2;
+  const int64_t half = size_of(c, x, dim) / 2;
   const Value gate = unary(c, "sigmoid", slice_dim(c, x, dim, half, half));
   c.give(binary(c, "mul", slice_dim(c, x, dim, 0, half), gate));
 }

@@ -37,6 +37,7 @@ Value sum_of_heads(Context& c, Value x, int64_t shared) {
   if (x.rank() < 3 || from_last(x, 2) == shared) return x;
   Dims dims = x.dims();
   const size_t at = dims.size() - 3;
+  if (shared == 0 || dims[at] % shared != 0) c.bad(dims[at], " heads of queries for ", shared, " of keys");
   dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(at) + 1, dims[at] / shared);
   dims[at] = shared;
   return reduce_over(c, "reduce_sum", reshape_to(c, x, dims), {static_cast<int64_t>(at) + 1}, false);
@@ -65,6 +66,7 @@ Attention read_attention(Context& c) {
   a.k = c.tensor("key");
   a.v = c.tensor("value");
   a.mask = c.optional(c.has("attn_bias") ? "attn_bias" : "attn_mask");
+  for (const auto& each : {a.q, a.k, a.v}) need_rank(c, each, 2);
   a.causal = c.flag("is_causal", false);
   a.scale = scale_of(c, a.q);
   // Flash attention counts the keys that a query sees from the last one.
@@ -103,6 +105,7 @@ void give_log_sum(Context& c, size_t r, Value s) {
   dims.pop_back();
   if (product(dims) == product(type.dims)) return c.give(r, reshape_to(c, log, type.dims));
   Dims rest = type.dims;
+  if (rest.empty() || dims.empty()) c.bad("a logsumexp of rank ", rest.size());
   rest.back() -= dims.back();
   c.give(r, concat(c, {reshape_to(c, log, dims), full(c, {type.dtype, rest}, infinity)}, dims.size() - 1));
 }
@@ -146,6 +149,7 @@ void attention(Context& c) {
 /// there, both are rounded to the type of the operands before they are multiplied.
 void attention_backward(Context& c) {
   const auto a = read_attention(c);
+  for (const auto& each : {a.q, a.k, a.v}) need_rank(c, each, 3);
   const DType wide = accumulated(a.q.dtype());
   const int64_t heads = from_last(a.q, 2), shared = from_last(a.k, 2), queries = from_last(a.q, 1);
   const auto widened = [&](Value x) { return cast_to(c, x, wide); };

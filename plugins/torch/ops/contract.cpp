@@ -28,20 +28,20 @@ void matmul(Context& c) { c.give(product_of(c, "self", "mat2")); }
 /// Of any ranks: vectors are rows or columns.
 void any_matmul(Context& c) {
   Value a = c.tensor("self"), b = c.tensor("other");
-  if (a.rank() == 1) a = reshape_to(c, a, {1, a.dims()[0]});
-  if (b.rank() == 1) b = reshape_to(c, b, {b.dims()[0], 1});
+  if (a.rank() == 1) a = reshape_to(c, a, {1, size_of(c, a, 0)});
+  if (b.rank() == 1) b = reshape_to(c, b, {size_of(c, b, 0), 1});
   c.give(reshape_to(c, product_of(c, a, b), c.result().dims));
 }
 
 void matrix_vector(Context& c) {
   const Value a = c.tensor("self"), v = c.tensor("vec");
-  const Value column = reshape_to(c, v, {v.dims()[0], 1});
+  const Value column = reshape_to(c, v, {size_of(c, v, 0), 1});
   c.give(reshape_to(c, product_of(c, a, column), c.result().dims));
 }
 
 void dot(Context& c) {
   const Value a = c.tensor("self"), b = c.tensor(c.entry.target == "aten.dot.default" ? "tensor" : "other");
-  const int64_t n = a.dims()[0];
+  const int64_t n = size_of(c, a, 0);
   c.give(reshape_to(c, product_of(c, reshape_to(c, a, {1, n}), reshape_to(c, b, {n, 1})), {}));
 }
 
@@ -61,7 +61,8 @@ void addmm(Context& c) { add_to_product(c, product_of(c, "mat1", "mat2")); }
 void baddbmm(Context& c) { add_to_product(c, product_of(c, "batch1", "batch2")); }
 void addmv(Context& c) {
   const Value a = c.operand("mat", sum_dtype(c)), v = c.operand("vec", sum_dtype(c));
-  add_to_product(c, reshape_to(c, product_of(c, a, reshape_to(c, v, {v.dims()[0], 1})), c.result().dims));
+  add_to_product(c,
+                 reshape_to(c, product_of(c, a, reshape_to(c, v, {size_of(c, v, 0), 1})), c.result().dims));
 }
 void addbmm(Context& c) {
   add_to_product(c, reduce_over(c, "reduce_sum", product_of(c, "batch1", "batch2"), {0}, false));
@@ -82,14 +83,22 @@ struct Convolution {
   bool transposed;
 };
 
-Convolution read_convolution(Context& c, size_t dims) {
-  return {dims,
-          for_each_dim(c, "stride", dims, Dims(dims, 1)),
-          for_each_dim(c, "padding", dims, Dims(dims, 0)),
-          for_each_dim(c, "dilation", dims, Dims(dims, 1)),
-          for_each_dim(c, "output_padding", dims, Dims(dims, 0)),
-          c.integer("groups", 1),
-          c.flag("transposed", c.entry.target.starts_with("aten.conv_transpose"))};
+/// pads: whether the argument `padding` is a list of integers; else no dim is padded.
+Convolution read_convolution(Context& c, bool pads = true) {
+  const Value weight = c.tensor("weight");
+  need_rank(c, weight, 3);
+  const size_t dims = weight.rank() - 2;
+  Convolution v{dims,
+                for_each_dim(c, "stride", dims, Dims(dims, 1)),
+                pads ? for_each_dim(c, "padding", dims, Dims(dims, 0)) : Dims(dims, 0),
+                for_each_dim(c, "dilation", dims, Dims(dims, 1)),
+                for_each_dim(c, "output_padding", dims, Dims(dims, 0)),
+                c.integer("groups", 1),
+                c.flag("transposed", c.entry.target.starts_with("aten.conv_transpose"))};
+  for (const auto* steps : {&v.stride, &v.dilation})
+    for (const auto step : *steps)
+      if (step < 1) c.bad("a stride or dilation of ", step);
+  return v;
 }
 
 Value convolve(Context& c, const Convolution& v, Value x, Value w, Value bias, const Dims& high) {
@@ -117,20 +126,16 @@ void give_convolution(Context& c, const Convolution& v, const Dims& high) {
   c.give(reshape_to(c, out, c.result().dims));
 }
 void convolution(Context& c) {
-  const auto v = read_convolution(c, c.tensor("weight").rank() - 2);
+  const auto v = read_convolution(c);
   give_convolution(c, v, v.padding);
 }
 /// With the padding "valid": none, or "same": the result has the operand's size.
 void named_padding(Context& c) {
+  auto v = read_convolution(c, false);
   const auto kernel = c.tensor("weight").dims();
-  const size_t dims = kernel.size() - 2;
-  Convolution v{dims,          for_each_dim(c, "stride", dims, Dims(dims, 1)),
-                Dims(dims, 0), for_each_dim(c, "dilation", dims, Dims(dims, 1)),
-                Dims(dims, 0), c.integer("groups", 1),
-                false};
-  Dims high(dims, 0);
+  Dims high(v.dims, 0);
   if (const auto name = c.text("padding", "valid"); name == "same") {
-    for (size_t k = 0; k < dims; ++k) {
+    for (size_t k = 0; k < v.dims; ++k) {
       const int64_t total = v.dilation[k] * (kernel[k + 2] - 1);
       v.padding[k] = total / 2;
       high[k] = total - v.padding[k];
@@ -175,11 +180,12 @@ Value weight_gradient(Context& c, const Convolution& v, Value big, Value small, 
 
 void convolution_backward(Context& c) {
   const Value g = c.tensor("grad_output"), x = c.tensor("input"), w = c.tensor("weight");
-  const auto v = read_convolution(c, w.rank() - 2);
+  const auto v = read_convolution(c);
   c.integers("bias_sizes");
   const auto& mask = c.argument("output_mask");
   if (!mask.list() || mask.list()->size() != 3) c.bad("argument 'output_mask' is no list of three bools");
   if (x.rank() != w.rank()) c.unsupported("the input has no batch dim");
+  need_rank(c, g, w.rank(), w.rank());
   if (c.wants(0)) c.give(0, input_gradient(c, v, g, x, w));
   if (c.wants(1))
     c.give(1, v.transposed ? weight_gradient(c, v, g, x, w.dims()) : weight_gradient(c, v, x, g, w.dims()));

@@ -17,6 +17,7 @@ void distance(Context& c) {
 
 /// Inserts a dim of size 1 before the last `last` dims.
 Value with_dim(Context& c, Value x, size_t last) {
+  need_rank(c, x, last);
   Dims dims = x.dims();
   dims.insert(dims.end() - static_cast<std::ptrdiff_t>(last), 1);
   return reshape_to(c, x, dims);
@@ -86,7 +87,7 @@ void pair_distances(Context& c) {
   const auto& result = c.result();
   const Value x = c.operand("self", accumulated(result.dtype));
   if (product(x.dims()) == 0 || product(result.dims) == 0) return c.give(full(c, result, 0));
-  const auto [first, second] = pairs_of(c, x.dims()[0]);
+  const auto [first, second] = pairs_of(c, size_of(c, x, 0));
   const Value off = binary(c, "sub", gather(c, x, first, 0), gather(c, x, second, 0));
   c.give(cast_to(c, norm_over(c, off, c.number("p", 2), {1}, false), result.dtype));
 }
@@ -97,7 +98,7 @@ void pair_distances_backward(Context& c) {
   const Value g = with_dim(c, c.operand("grad_output", x.dtype()), 0),
               norm = with_dim(c, c.operand("pdist", x.dtype()), 0);
   if (p == 0 || product(x.dims()) == 0 || product(norm.dims()) == 0) return c.give(full(c, result, 0));
-  const auto [first, second] = pairs_of(c, x.dims()[0]);
+  const auto [first, second] = pairs_of(c, size_of(c, x, 0));
   const Value off = binary(c, "sub", gather(c, x, first, 0), gather(c, x, second, 0));
   const Value each = binary(c, "mul", g, slope_of(c, off, norm, p));
   const auto added = [&](Value sum, Value rows, Value parts) {

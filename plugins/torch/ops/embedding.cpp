@@ -26,8 +26,8 @@ Value row_gradients(Context& c, Value gradients, Value indices, int64_t rows, in
     const Value kept = binary(c, "ne", indices, integer_scalar(c, indices.dtype(), padding));
     gradients = select(c, along(c, kept, 0, 2), gradients, number_like(c, gradients, 0));
   }
-  const Value tuples = reshape_to(c, indices, {indices.dims()[0], 1});
-  const Value zeros = full(c, {gradients.dtype(), {rows, gradients.dims()[1]}}, 0);
+  const Value tuples = reshape_to(c, indices, {size_of(c, indices, 0), 1});
+  const Value zeros = full(c, {gradients.dtype(), {rows, size_of(c, gradients, 1)}}, 0);
   return c.make("scatter_nd", {zeros, tuples, gradients}, attr("reduction", "add"));
 }
 void embedding_backward(Context& c) {
@@ -35,7 +35,7 @@ void embedding_backward(Context& c) {
   const Value g = c.tensor("grad_output"), indices = flat(c, c.tensor("indices"));
   const int64_t rows = c.integer("num_weights"), padding = c.integer("padding_idx", -1);
   const Value wide =
-      reshape_to(c, cast_to(c, g, accumulated(g.dtype())), {indices.dims()[0], result.dims.at(1)});
+      reshape_to(c, cast_to(c, g, accumulated(g.dtype())), {size_of(c, indices, 0), result.dims.at(1)});
   const Value sum = row_gradients(c, wide, indices, rows, padding, c.flag("scale_grad_by_freq", false));
   c.give(cast_to(c, sum, result.dtype));
 }
@@ -165,6 +165,7 @@ void grid_sampler(Context& c) {
   if (image.rank() != 4 || grid.rank() != 4)
     c.bad("an image of rank ", image.rank(), " and a grid of ", grid.rank());
   const auto& result = c.result();
+  if (result.rank() != 4) c.bad("a result of rank ", result.rank());
   if (product(result.dims) == 0) return c.give(full(c, result, 0));
   const auto dims = image.dims();
   const int64_t batch = dims[0], channels = dims[1], height = dims[2], width = dims[3];

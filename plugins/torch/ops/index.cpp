@@ -146,7 +146,7 @@ void masked_scatter(Context& c) {
   const auto& result = c.result();
   const Value x = expand_to(c, c.tensor("self"), result.dims), source = flat(c, c.tensor("source"));
   const Value mask = expand_to(c, c.tensor("mask"), result.dims);
-  const int64_t count = source.dims()[0];
+  const int64_t count = size_of(c, source, 0);
   if (count == 0 || product(result.dims) == 0) return c.give(x);
   const Value before =
       c.make("cumsum", {flat(c, cast_to(c, mask, i64))}, attr("axis", 0), attr("exclusive", true));
@@ -182,7 +182,7 @@ Places slice_places(Context& c) {
   const Value source = cast_to(c, with_dim(c, c.tensor("source")), x.dtype());
   const size_t axis = named_dim(c, x.rank());
   auto dims = x.dims();
-  dims[axis] = indices.dims()[0];
+  dims[axis] = size_of(c, indices, 0);
   return {x, expand_to(c, along(c, indices, axis, x.rank()), dims), expand_to(c, source, dims), axis};
 }
 /// Of scatter and the like: the source has an element for each index, and may have more.
@@ -217,7 +217,8 @@ void index_fill(Context& c) {
   const Value x = with_dim(c, c.tensor("self")), indices = flat(c, c.tensor("index"));
   const size_t axis = named_dim(c, x.rank());
   const Value value = reshape_to(c, c.operand("value", x.dtype()), {});
-  const Value none = full(c, {boolean, {x.dims()[axis]}}, 0), all = full(c, {boolean, indices.dims()}, 1);
+  const Value none = full(c, {boolean, {size_of(c, x, axis)}}, 0),
+              all = full(c, {boolean, indices.dims()}, 1);
   if (product(indices.dims()) == 0) return c.give(c.tensor("self"));
   const Value filled = scatter(c, none, 0, indices, all, "none");
   c.give(reshape_to(c, select(c, along(c, filled, axis, x.rank()), value, x), c.result().dims));
@@ -315,7 +316,7 @@ void median(Context& c) {
   const Value x = all ? flat(c, c.tensor("self")) : with_dim(c, c.tensor("self"));
   const size_t axis = all ? 0 : named_dim(c, x.rank());
   c.flag("keepdim", false);
-  const int64_t count = x.dims()[axis];
+  const int64_t count = size_of(c, x, axis);
   if (product(x.dims()) == 0) c.unsupported("the median of no elements");
   const int64_t half = (count + 1) / 2;
   auto both = first_sorted(c, x, half, axis, false);
@@ -345,7 +346,7 @@ void median_of_numbers(Context& c) {
   const Value last =
       binary(c, "sub", reduce_over(c, "reduce_sum", numbers, {dim}), integer_scalar(c, i64, 1));
   const Value half = binary(c, "div", last, integer_scalar(c, i64, 2));
-  const Value place = clamped(c, half, 0, x.dims()[axis] - 1);
+  const Value place = clamped(c, half, 0, size_of(c, x, axis) - 1);
   for (auto& result : both) result = gather_elements(c, result, place, axis);
   if (all) return c.give(reshape_to(c, both[0], c.result().dims));
   give_both(c, both);
@@ -357,7 +358,7 @@ void mode(Context& c) {
   const Value x = with_dim(c, c.tensor("self"));
   const size_t axis = named_dim(c, x.rank(), -1);
   c.flag("keepdim", false);
-  const int64_t count = x.dims()[axis];
+  const int64_t count = size_of(c, x, axis);
   if (product(x.dims()) == 0) c.unsupported("the mode of no elements");
   if (count > most) c.unsupported("the mode of more than ", most, " elements");
   const auto both =
@@ -398,7 +399,7 @@ void search_sorted(Context& c) {
 void histogram(Context& c) {
   const auto& result = c.result();
   const Value x = flat(c, c.tensor("self"));
-  const int64_t bins = c.integer("bins", 100), count = x.dims()[0];
+  const int64_t bins = c.integer("bins", 100), count = size_of(c, x, 0);
   const double least = c.number("min", 0), greatest = c.number("max", 0);
   if (!is_float(x.dtype())) c.unsupported("a histogram of ", name_of(x.dtype()));
   if (count == 0) return c.give(full(c, result, 0));
@@ -464,6 +465,7 @@ void one_hot(Context& c) {
   Dims row = x.dims();
   row.push_back(1);
   const Dims dims = c.result().dims;
+  if (dims.size() != row.size()) c.bad("a result of rank ", dims.size());
   Dims classes(dims.size(), 1);
   classes.back() = dims.back();
   const Value equal =
@@ -479,7 +481,7 @@ void repeat_by_tensor(Context& c) {
   const Value x = whole ? flat(c, source) : source;
   const size_t dim = whole ? 0 : named_dim(c, x.rank());
   if (x.rank() == 0 || repeats.rank() != 1) c.bad("repeats of rank ", repeats.rank());
-  const int64_t count = x.dims()[dim], made = c.result().dims.at(dim);
+  const int64_t count = size_of(c, x, dim), made = c.result().dims.at(dim);
   const Value ends = c.make("cumsum", {expand_to(c, repeats, {count})}, attr("axis", 0));
   const Value place = counting(c, repeats.dtype(), {made, 1}, 0);
   const Value ended = cast_to(c, binary(c, "le", along(c, ends, 1, 2), place), i64);

@@ -100,6 +100,7 @@ struct Likelihood {
       weight;  ///< with a dim of size 1 for the classes; weight: of each target, 0 where ignored
 };
 Likelihood read_likelihood(Context& c, Value x) {
+  need_rank(c, x, 1);
   const size_t axis = x.rank() == 1 ? 0 : 1;
   Dims dims = x.dims();
   dims[axis] = 1;
@@ -131,8 +132,9 @@ void give_nll_loss(Context& c, Value x) {
 void nll_loss(Context& c) { give_nll_loss(c, c.tensor("self")); }
 /// Targets that are probabilities of the classes, and a mean over the rows.
 void give_loss_of_probabilities(Context& c, Value log, double smoothing) {
+  need_rank(c, log, 1);
   const auto axis = static_cast<int64_t>(log.rank() > 1);
-  const auto classes = static_cast<double>(log.dims()[static_cast<size_t>(axis)]);
+  const auto classes = static_cast<double>(size_of(c, log, static_cast<size_t>(axis)));
   c.integer("ignore_index", -100);
   Value target = c.operand("target", log.dtype());
   if (smoothing != 0) target = binary(c, "add", binary(c, "mul", target, 1 - smoothing), smoothing / classes);
@@ -156,7 +158,7 @@ void cross_entropy_loss(Context& c) {
   if (c.has("weight")) all = binary(c, "mul", all, along(c, c.tensor("weight"), v.axis, x.rank()));
   all = sum_over(c, "reduce_sum", all, {axis}, true);
   all = select(c, v.valid, all, number_like(c, all, 0));
-  const double part = smoothing / static_cast<double>(x.dims()[v.axis]);
+  const double part = smoothing / static_cast<double>(size_of(c, x, v.axis));
   const Value losses = unary(
       c, "neg",
       binary(c, "add", binary(c, "mul", select(c, v.valid, picked, number_like(c, picked, 0)), 1 - smoothing),

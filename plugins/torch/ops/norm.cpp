@@ -147,7 +147,7 @@ void give_empty(Context& c, size_t k) {
 /// Normalises by running statistics.
 void normalise_as_known(Context& c, Value x, Value scale, Value bias, Value mean, Value variance,
                         double eps) {
-  const Dims vector = {x.dims()[1]};
+  const Dims vector = {size_of(c, x, 1)};
   const DType wide = accumulated(x.dtype());
   if (x.dtype() == wide && mean.dtype() == wide) {
     if (!scale) scale = full(c, {wide, vector}, 1);
@@ -165,6 +165,7 @@ void batch_norm(Context& c) {
   const auto is = [&](std::string_view part) { return target.find(part) != std::string_view::npos; };
   const Value x = c.tensor("input"), scale = c.optional("weight"), bias = c.optional("bias");
   const Value mean = c.optional("running_mean"), variance = c.optional("running_var");
+  need_rank(c, x, 2);
   const bool training = !is("no_training") && !is("no_update") && c.flag("training", true);
   const double momentum = c.number("momentum", 0.1), eps = c.number("eps", 1e-5);
   const bool functional = is("functional");
@@ -183,7 +184,7 @@ void batch_norm(Context& c) {
   }
   if (mean && !functional) c.unsupported("it changes the running statistics in place");
   const DType wide = accumulated(x.dtype());
-  const Dims axes = all_but_channels(x.rank()), vector = {x.dims()[1]};
+  const Dims axes = all_but_channels(x.rank()), vector = {size_of(c, x, 1)};
   const auto s = statistics(c, cast_to(c, x, wide), axes, eps);
   c.give(0, cast_to(c, scaled(c, binary(c, "mul", s.off, s.rstd), scale, bias), c.result(0).dtype));
   if (c.wants(1)) c.give(1, as_result(c, 1, s.mean));
@@ -205,6 +206,7 @@ void batch_norm(Context& c) {
 void batch_norm_backward(Context& c) {
   const Value given = c.tensor("grad_out"), x = c.tensor("input"), scale = c.optional("weight");
   const Value mean = c.optional("running_mean"), variance = c.optional("running_var");
+  need_rank(c, x, 2);
   const bool plain = c.entry.target.starts_with("aten.native");
   const Value saved_mean = c.optional("save_mean"),
               saved_rstd = c.optional(plain ? "save_invstd" : "save_var");
@@ -235,7 +237,7 @@ void batch_norm_backward(Context& c) {
     Value dx = g;
     if (training) {
       const auto all = static_cast<double>(std::max<int64_t>(1, product(x.dims())));
-      const double share = static_cast<double>(std::max<int64_t>(1, x.dims()[1])) / all;
+      const double share = static_cast<double>(std::max<int64_t>(1, size_of(c, x, 1))) / all;
       const Value linear = binary(c, "add", sum, binary(c, "mul", xhat, slope));
       dx = binary(c, "sub", g, binary(c, "mul", linear, share));
     }
@@ -298,7 +300,7 @@ void instance_norm_layer(Context& c) {
     return normalise_as_known(c, x, scale, bias, mean, variance, eps);
   }
   if (mean) c.unsupported("it changes the running statistics in place");
-  const TensorType vector{x.dtype(), {x.dims()[1]}};
+  const TensorType vector{x.dtype(), {size_of(c, x, 1)}};
   if (!scale) scale = full(c, vector, 1);
   if (!bias) bias = full(c, vector, 0);
   c.give(c.make("instance_norm", {x, scale, bias}, attr("epsilon", eps)));

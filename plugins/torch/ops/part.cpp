@@ -100,6 +100,7 @@ Value part_of(Context& c, Value x, size_t dim, const Range& range) {
 }
 /// Zeros of `length` elements along the dim, with those of `part` in the range: the reverse of part_of.
 Value spread(Context& c, Value part, size_t dim, const Range& range, int64_t length) {
+  need_rank(c, part, dim + 1);
   auto dims = part.dims();
   if (range.size == 0) {
     dims[dim] = length;
@@ -121,7 +122,7 @@ Value spread(Context& c, Value part, size_t dim, const Range& range, int64_t len
 /// x with the elements of `part` in the range.
 Value with_part(Context& c, Value x, Value part, size_t dim, const Range& range) {
   if (range.size == 0) return x;
-  const int64_t length = x.dims()[dim];
+  const int64_t length = size_of(c, x, dim);
   part = cast_to(c, part, x.dtype());
   if (range.step == 1) {
     const int64_t end = range.start + range.size;
@@ -138,14 +139,14 @@ Value with_part(Context& c, Value x, Value part, size_t dim, const Range& range)
 /// The gradient of a pad of one dim, which had `length` elements: what was copied from an element adds to it.
 Value pad_gradient(Context& c, Value g, size_t dim, int64_t low, int64_t high, int64_t length, bool mirrors) {
   const int64_t head = std::max<int64_t>(low, 0), tail = std::max<int64_t>(high, 0);
-  const int64_t all = g.dims()[dim], inner = all - head - tail;
+  const int64_t all = size_of(c, g, dim), inner = all - head - tail;
   const auto part = [&](int64_t start, int64_t size) {
     const Value copies = slice_dim(c, g, dim, start, size);
     return mirrors ? slice_dim(c, copies, dim, size - 1, size, -1)
                    : reduce_over(c, "reduce_sum", copies, {static_cast<int64_t>(dim)});
   };
   const auto placed = [&](Value x, int64_t start) {
-    return spread(c, x, dim, {start, x.dims()[dim], 1}, length);
+    return spread(c, x, dim, {start, size_of(c, x, dim), 1}, length);
   };
   Value sum = placed(slice_dim(c, g, dim, head, inner), head - low);
   if (head > 0) sum = binary(c, "add", sum, placed(part(0, head), mirrors ? 1 : 0));
@@ -173,12 +174,12 @@ void edge_pad_backward(Context& c) {
 void slice(Context& c) {
   const Value x = c.tensor("self");
   const size_t dim = named_dim(c, x.rank());
-  c.give(part_of(c, x, dim, named_range(c, x.dims()[dim])));
+  c.give(part_of(c, x, dim, named_range(c, size_of(c, x, dim))));
 }
 void slice_scatter(Context& c) {
   const Value x = c.tensor("self");
   const size_t dim = named_dim(c, x.rank());
-  const auto range = named_range(c, x.dims()[dim]);
+  const auto range = named_range(c, size_of(c, x, dim));
   auto dims = x.dims();
   dims[dim] = range.size;
   c.give(with_part(c, x, expand_to(c, c.tensor("src"), dims), dim, range));
@@ -191,7 +192,7 @@ void slice_backward(Context& c) {
 void narrow(Context& c) {
   const Value x = c.tensor("self");
   const size_t dim = named_dim(c, x.rank());
-  const int64_t length = x.dims()[dim], size = c.integer("length");
+  const int64_t length = size_of(c, x, dim), size = c.integer("length");
   int64_t start = c.integer("start");
   if (start < 0) start += length;
   if (start < 0 || size < 0 || start > length || size > length - start)
@@ -201,7 +202,7 @@ void narrow(Context& c) {
 void select_element(Context& c) {
   const Value x = c.tensor("self");
   const size_t dim = named_dim(c, x.rank());
-  c.give(reshape_to(c, part_of(c, x, dim, named_element(c, x.dims()[dim])), c.result().dims));
+  c.give(reshape_to(c, part_of(c, x, dim, named_element(c, size_of(c, x, dim))), c.result().dims));
 }
 void select_scatter(Context& c) {
   const Value x = c.tensor("self");
@@ -230,7 +231,7 @@ void give_parts(Context& c, Value x, size_t dim, const Dims& sizes) {
 }
 /// As many parts of `size` as there are results; the last ones are what is left.
 void give_equal_parts(Context& c, Value x, size_t dim, int64_t size) {
-  int64_t left = x.dims()[dim];
+  int64_t left = size_of(c, x, dim);
   Dims sizes;
   for (size_t k = 0; k < c.result_count(); ++k) {
     sizes.push_back(std::min(size, left));
@@ -249,7 +250,7 @@ void split_by_sizes(Context& c) {
   const auto sizes = c.integers(c.has("split_sizes") ? "split_sizes" : "split_size");
   int64_t total = 0;
   for (const auto size : sizes) total += size;
-  if (total != x.dims()[dim]) c.bad("parts of ", total, " elements of ", x.dims()[dim]);
+  if (total != size_of(c, x, dim)) c.bad("parts of ", total, " elements of ", size_of(c, x, dim));
   give_parts(c, x, dim, sizes);
 }
 void chunk(Context& c) {
@@ -257,16 +258,17 @@ void chunk(Context& c) {
   const size_t dim = named_dim(c, x.rank());
   const int64_t chunks = c.integer("chunks");
   if (chunks < 1) c.bad(chunks, " chunks");
-  give_equal_parts(c, x, dim, (x.dims()[dim] + chunks - 1) / chunks);
+  give_equal_parts(c, x, dim, (size_of(c, x, dim) + chunks - 1) / chunks);
 }
 void tensor_split(Context& c) {
   const Value x = c.tensor("self");
   const size_t dim = named_dim(c, x.rank());
-  const int64_t length = x.dims()[dim];
+  const int64_t length = size_of(c, x, dim);
   Dims sizes;
   if (c.has("sections")) {
     const int64_t sections = c.integer("sections");
-    if (sections < 1) c.bad(sections, " sections");
+    if (sections < 1 || sections != static_cast<int64_t>(c.result_count()))
+      c.bad(sections, " sections, and ", c.result_count(), " results");
     for (int64_t k = 0; k < sections; ++k) sizes.push_back(length / sections + (k < length % sections));
     return give_parts(c, x, dim, sizes);
   }
@@ -298,8 +300,8 @@ void split_as_results(Context& c) {
 void unbind(Context& c) {
   const Value x = c.tensor("self");
   const size_t dim = named_dim(c, x.rank());
-  if (x.dims()[dim] != static_cast<int64_t>(c.result_count()))
-    c.bad(x.dims()[dim], " elements, and ", c.result_count(), " results");
+  if (size_of(c, x, dim) != static_cast<int64_t>(c.result_count()))
+    c.bad(size_of(c, x, dim), " elements, and ", c.result_count(), " results");
   for (size_t k = 0; k < c.result_count(); ++k)
     if (c.wants(k))
       c.give(k, reshape_to(c, part_of(c, x, dim, {static_cast<int64_t>(k), 1, 1}), c.result(k).dims));
@@ -310,7 +312,7 @@ void unfold(Context& c) {
   const int64_t size = c.integer("size"), step = c.integer("step");
   const auto dim = static_cast<size_t>(c.dim(c.integer("dimension"), x.rank()));
   if (x.rank() == 0) return c.give(reshape_to(c, x, c.result().dims));
-  const int64_t length = x.dims()[dim];
+  const int64_t length = size_of(c, x, dim);
   if (size < 0 || size > length || step < 1) c.bad("windows of ", size, " at each ", step, " of ", length);
   const Dims shape{(length - size) / step + 1, size};
   const Value first = binary(c, "mul", counting(c, i64, shape, 0), integer_scalar(c, i64, step));
@@ -337,7 +339,7 @@ void image_to_columns(Context& c) {
   for (size_t k = 0; k < 2; ++k) {
     low[first + k] = pads[k];
     if (step[k] < 1) c.bad("the stride is ", step[k]);
-    counts[k] = (x.dims()[first + k] + 2 * pads[k] - dilation[k] * (kernel[k] - 1) - 1) / step[k] + 1;
+    counts[k] = (size_of(c, x, first + k) + 2 * pads[k] - dilation[k] * (kernel[k] - 1) - 1) / step[k] + 1;
   }
   const Value image = padded(c, x, low, low);
   Dims column = x.dims();
@@ -364,7 +366,7 @@ void neighbour_differences(Context& c) {
   if (c.has("append")) parts.push_back(cast_to(c, c.tensor("append"), c.result().dtype));
   x = parts.size() > 1 ? concat(c, parts, dim) : parts[0];
   for (int64_t n = c.integer("n", 1); n > 0; --n) {
-    const int64_t left = x.dims()[dim] - 1;
+    const int64_t left = size_of(c, x, dim) - 1;
     if (left < 1) return c.give(full(c, c.result(), 0));
     const Value next = slice_dim(c, x, dim, 1, left), before = slice_dim(c, x, dim, 0, left);
     x = binary(c, x.dtype() == boolean ? "logical_xor" : "sub", next, before);
@@ -400,7 +402,10 @@ void columns_to_image(Context& c) {
              dilation = c.integers("dilation"), pads = c.integers("padding"), step = c.integers("stride");
   for (const auto* pair : {&size, &kernel, &dilation, &pads, &step})
     if (pair->size() != 2) c.bad("an argument has not two elements");
+  for (const auto stride : step)
+    if (stride < 1) c.bad("the stride is ", stride);
   const auto& result = c.result();
+  if (result.rank() < 2) c.bad("an image of rank ", result.rank());
   if (product(x.dims()) == 0 || product(result.dims) == 0) return c.give(full(c, result, 0));
   Dims dims(result.dims.begin(), result.dims.end() - 2);
   const size_t dim = dims.size();
@@ -461,6 +466,7 @@ void diagonal_scatter(Context& c) {
 void in_diagonal(Context& c) {
   const bool backward = c.has("grad_output");
   const Value part = c.tensor(backward ? "grad_output" : "self");
+  need_rank(c, part, 1);
   const auto d = backward ? named_diagonal(c, c.integers("input_sizes"), 0, 1)
                           : named_diagonal(c, c.result().dims, -2, -1);
   c.give(unflat_plane(c, spread(c, part, part.rank() - 1, d.range, d.plane), d));

@@ -18,6 +18,7 @@ struct Windows {
 };
 
 Windows read_windows(Context& c, size_t dims, const Dims& in, const Dims& out) {
+  if (in.size() < dims || out.size() < dims) c.bad("windows of ", dims, " dims over fewer dims");
   Windows w;
   w.dims = dims;
   w.kernel = for_each_dim(c, "kernel_size", dims, {});
@@ -35,6 +36,7 @@ Windows read_windows(Context& c, size_t dims, const Dims& in, const Dims& out) {
 
 /// With a batch dim and a dim of channels before the pooled ones.
 Value batched(Context& c, Value x, size_t dims) {
+  need_rank(c, x, dims, dims + 2);
   Dims shape = x.dims();
   while (shape.size() < dims + 2) shape.insert(shape.begin(), 1);
   return reshape_to(c, x, shape);
@@ -91,7 +93,7 @@ Greatest greatest_along(Context& c, Greatest from, size_t axis, const Steps& ste
     for (auto& place : places) place *= stride;
     return along(c, c.graph.integers(places), axis, rank);
   };
-  const int64_t size = from.values.dims()[axis];
+  const int64_t size = size_of(c, from.values, axis);
   bool whole = steps[0].size() == 1 && static_cast<int64_t>(steps.size()) == size;
   for (size_t s = 0; whole && s < steps.size(); ++s) whole = steps[s][0] == static_cast<int64_t>(s);
   if (whole) {
@@ -122,7 +124,7 @@ Greatest greatest(Context& c, Value x, const std::vector<Steps>& steps) {
   for (size_t k = steps.size(); k-- > 0;) {
     const size_t axis = 2 + k;
     found = greatest_along(c, found, axis, steps[k], stride);
-    stride *= x.dims()[axis];
+    stride *= size_of(c, x, axis);
   }
   return found;
 }
@@ -144,6 +146,7 @@ void adaptive_max_pool(Context& c) {
   const Value x = batched(c, c.tensor("self"), dims);
   c.argument("output_size");
   const Dims in = x.dims(), out = c.result(0).dims;
+  if (out.size() < dims) c.bad("windows of ", dims, " dims over fewer dims");
   std::vector<Steps> steps;
   for (size_t k = 0; k < dims; ++k) {
     const int64_t count = out[out.size() - dims + k];
@@ -244,7 +247,7 @@ void avg_pool_backward(Context& c) {
     apart =
         apart && w.stride[k] == w.kernel[k] && w.padding[k] == 0 && w.count[k] * w.kernel[k] == w.sizes[k];
   if (apart) {
-    Dims split = {d.dims()[0], d.dims()[1]}, whole = split;
+    Dims split = {size_of(c, d, 0), size_of(c, d, 1)}, whole = split;
     for (size_t k = 0; k < dims; ++k) {
       split.insert(split.end(), {w.count[k], 1});
       whole.insert(whole.end(), {w.count[k], w.kernel[k]});
@@ -275,6 +278,7 @@ void adaptive_avg_pool(Context& c) {
   const Value x = c.tensor("self");
   c.argument("output_size");
   const Dims in = x.dims(), out = c.result().dims;
+  need_rank(c, x, std::max(dims, out.size()), out.size());
   const size_t first = in.size() - dims;
   bool even = true;
   Dims kernel;
@@ -304,6 +308,7 @@ void adaptive_avg_pool_backward(Context& c) {
   const size_t dims = pooled_dims(c);
   const Value g = c.tensor("grad_output"), x = c.tensor("self");
   const Dims in = x.dims(), out = g.dims();
+  need_rank(c, x, std::max(dims, out.size()), out.size());
   const DType wide = accumulated(g.dtype());
   Value d = cast_to(c, g, wide);
   double count = 1;

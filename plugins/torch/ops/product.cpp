@@ -29,7 +29,7 @@ Value contracted(Context& c, Value a, Value b, const Dims& of_a, const Dims& of_
     Dims perm = first ? others : dims;
     perm.insert(perm.end(), (first ? dims : others).begin(), (first ? dims : others).end());
     int64_t count = 1;
-    for (const auto d : dims) count *= x.dims()[static_cast<size_t>(d)];
+    for (const auto d : dims) count *= size_of(c, x, static_cast<size_t>(d));
     const int64_t rest = count == 0 ? 0 : product(x.dims()) / count;
     return reshape_to(c, transpose_by(c, x, perm), first ? Dims{rest, count} : Dims{count, rest});
   };
@@ -61,6 +61,7 @@ void chain_product(Context& c) {
 void bilinear(Context& c) {
   const Value a = c.tensor("input1"), b = c.tensor("input2"), w = c.tensor("weight"),
               bias = c.optional("bias");
+  need_rank(c, w, 3, 3);
   const Dims sizes = w.dims();
   const int64_t count = sizes[0] == 0 ? 0 : product(c.result().dims) / sizes[0];
   const Value rows = reshape_to(c, a, {count, sizes[1]});
@@ -125,8 +126,8 @@ void affine_grid(Context& c) {
   const auto size = c.integers("size");
   const Value theta = c.tensor("theta");
   const bool align = c.flag("align_corners", false);
-  const size_t rank = size.size() - 2;
   if (size.size() < 4 || size.size() > 5 || theta.rank() != 3) c.bad("a grid of rank ", size.size());
+  const size_t rank = size.size() - 2;
   const Dims plane(size.begin() + 2, size.end());
   Dims each = plane;
   each.push_back(1);

@@ -28,7 +28,7 @@ Value times_weight(Context& c, Value x, Value weight) {
 Value plus(Context& c, Value x, Value bias) { return bias ? binary(c, "add", x, bias) : x; }
 /// Part k of `count` parts of the last dim.
 Value gate(Context& c, Value gates, int64_t k, int64_t count) {
-  const int64_t size = gates.dims().back() / count;
+  const int64_t size = size_of(c, gates, gates.rank() - 1) / count;
   return slice_dim(c, gates, gates.rank() - 1, k * size, size);
 }
 
@@ -66,7 +66,7 @@ CellState next_state(Context& c, CellKind kind, Value inputs, const CellState& s
 Value one_direction(Context& c, CellKind kind, Value x, CellState& state, const CellWeights& w,
                     bool backwards) {
   const Value inputs = of_inputs(c, kind, x, w);
-  const int64_t steps = x.dims()[0];
+  const int64_t steps = size_of(c, x, 0);
   std::vector<Value> hidden(static_cast<size_t>(steps));
   const auto without_steps = [](Value value) {
     const Dims dims = value.dims();
@@ -103,9 +103,9 @@ void recurrent(Context& c) {
   const bool batch_first = c.flag("batch_first", false);
   if (x.rank() != 3) c.bad("an input of rank ", x.rank());
   if (batch_first) x = swap_dims(c, x, 0, 1);
-  if (x.dims()[0] == 0) c.bad("a sequence of no steps");
+  if (size_of(c, x, 0) == 0) c.bad("a sequence of no steps");
   for (const auto& state : states)
-    if (state.rank() != 3 || state.dims()[0] != static_cast<int64_t>(cells))
+    if (state.rank() != 3 || size_of(c, state, 0) != static_cast<int64_t>(cells))
       c.bad("an initial state of wrong dims");
   const auto initial = [&](Value all, size_t cell) {
     const Dims dims = all.dims();
@@ -113,7 +113,7 @@ void recurrent(Context& c) {
   };
   std::vector<Value> last_hidden, last_cell;
   const auto keep = [&](std::vector<Value>& all, Value state) {
-    all.push_back(reshape_to(c, state, {1, state.dims()[0], state.dims()[1]}));
+    all.push_back(reshape_to(c, state, {1, size_of(c, state, 0), size_of(c, state, 1)}));
   };
   for (size_t cell = 0; cell < cells;) {
     std::vector<Value> results;

@@ -36,8 +36,8 @@ void prim_xor(Context& c) {
   Value x = c.operand("inp", c.result().dtype);
   for (const auto dim : x.rank() ? reduced_dims(c, "dims", x.rank()) : Dims()) {
     const auto axis = static_cast<size_t>(dim);
-    if (x.dims()[axis] == 0) return c.give(full(c, c.result(), 0));
-    for (int64_t count = x.dims()[axis]; count > 1;) {
+    if (size_of(c, x, axis) == 0) return c.give(full(c, c.result(), 0));
+    for (int64_t count = size_of(c, x, axis); count > 1;) {
       const int64_t half = count / 2;
       const Value both =
           binary(c, "bitwise_xor", slice_dim(c, x, axis, 0, half), slice_dim(c, x, axis, half, half));
@@ -120,7 +120,7 @@ Moments moments(Context& c, Value x, const Dims& axes, double correction) {
   const Value squares = reduce_over(c, "reduce_sum", binary(c, "mul", off, off), axes);
   double count = 1;
   for (const auto axis : axes)
-    count *= x.rank() ? static_cast<double>(x.dims()[static_cast<size_t>(axis)]) : 1;
+    count *= x.rank() ? static_cast<double>(size_of(c, x, static_cast<size_t>(axis))) : 1;
   return {mean, binary(c, "div", squares, std::max(0.0, count - correction))};
 }
 double correction_of(Context& c) {
@@ -176,7 +176,7 @@ void scan(Context& c, double neutral, Combine&& combine) {
   const DType dtype = c.result().dtype;
   Value x = cast_to(c, c.operand("self", dtype), accumulated(dtype));
   const auto axis = static_cast<size_t>(c.dim(c.integer("dim"), x.rank()));
-  const int64_t count = x.rank() ? x.dims()[axis] : 1;
+  const int64_t count = x.rank() ? size_of(c, x, axis) : 1;
   for (int64_t step = 1; step < count; step *= 2) {
     Dims before = x.dims();
     before[axis] = step;

@@ -28,6 +28,7 @@ Resizing read_resizing(Context& c) {
   r.align = c.flag("align_corners", false);
   c.argument("output_size");
   c.argument("input_size");
+  if (c.result().rank() < 3) c.bad("an image of rank ", c.result().rank());
   const auto take = [&](const Argument& factor) {
     const auto* number = std::get_if<double>(&factor.value);
     const auto* integer = std::get_if<int64_t>(&factor.value);
@@ -70,7 +71,7 @@ std::vector<int64_t> nearest_places(const Resizing& r, size_t k, int64_t in, int
     }
     double at = (static_cast<double>(o) + first) * step;
     if (dtype != f64) at = static_cast<double>(static_cast<float>(at));
-    places.push_back(std::min(static_cast<int64_t>(at), in - 1));
+    places.push_back(static_cast<int64_t>(std::min(at, static_cast<double>(in - 1))));
   }
   return places;
 }
@@ -133,6 +134,8 @@ void resize(Context& c) {
   const auto r = read_resizing(c);
   Value x = c.tensor(c.entry.target.ends_with(".vec") ? "input" : "self");
   const auto in = x.dims(), out = c.result().dims;
+  need_rank(c, x, out.size(), out.size());
+  if (product(in) == 0 || product(out) == 0) return c.give(full(c, c.result(), 0));
   if (r.filter == Filter::nearest || r.filter == Filter::nearest_exact) {
     for (size_t d = 2; d < out.size(); ++d)
       if (is_resized(r, d - 2, in[d], out[d]))
@@ -163,6 +166,8 @@ void resize_backward(Context& c) {
   Value g = c.tensor("grad_output");
   const DType dtype = g.dtype(), wide = accumulated(dtype);
   const auto in = c.result().dims, out = g.dims();
+  need_rank(c, g, in.size(), in.size());
+  if (product(in) == 0 || product(out) == 0) return c.give(full(c, c.result(), 0));
   if (r.filter == Filter::cubic && !r.smooth && in == out) return c.give(g);
   g = cast_to(c, g, wide);
   for (size_t d = 2; d < out.size(); ++d) {
@@ -215,7 +220,7 @@ void align_regions(Context& c) {
   if (samples < 1) c.unsupported("a number of samples that depends on the sizes of the regions");
   const Dims dims = x.dims();
   if (product(dims) == 0 || product(result.dims) == 0) return c.give(full(c, result, 0));
-  const int64_t count = regions.dims()[0];
+  const int64_t count = size_of(c, regions, 0);
   const auto side = [&](int64_t column, int64_t bins, int64_t length) {
     const auto edge = [&](int64_t at) {
       const Value value = binary(c, "mul", slice_dim(c, regions, 1, at, 1), scale);

@@ -240,7 +240,7 @@ void repeat_each(Context& c) {
 void resize_flat(Context& c) {
   const Value x = flat(c, c.tensor("self"));
   const auto& result = c.result();
-  const int64_t count = product(result.dims), given = x.dims()[0];
+  const int64_t count = product(result.dims), given = size_of(c, x, 0);
   const Value all = given < count ? concat(c, {x, full(c, {x.dtype(), {count - given}}, 0)}, 0) : x;
   c.give(reshape_to(c, slice_dim(c, all, 0, 0, count), result.dims));
 }

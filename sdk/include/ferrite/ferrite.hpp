@@ -187,9 +187,9 @@ struct SessionOptions {
 };
 
 struct RunOptions {
-  void* stream = nullptr;          ///< as in ferrite_run_options; null: the run waits for its work
-  bool outputs_on_device = false;  ///< results are in the memory of Session::device()
-  bool defer_checks = false;       ///< as in ferrite_run_options
+  void* stream = nullptr;            ///< as in ferrite_run_options; null: the run waits for its work
+  bool outputs_on_device = false;    ///< results are in the memory of Session::device()
+  bool defer_checks = false;         ///< as in ferrite_run_options
   std::span<std::byte> workspace{};  ///< as in ferrite_run_options; of Model::workspace() bytes
 };
 
