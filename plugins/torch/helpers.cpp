@@ -115,10 +115,10 @@ int64_t size_of(const Context& c, Value x, size_t dim) {
   if (dim >= x.rank()) c.bad("a tensor of rank ", x.rank(), " has no dim ", dim);
   return x.dims()[dim];
 }
-void need_rank(const Context& c, Value x, size_t least, size_t most) {
-  if (x.rank() < least || x.rank() > most)
-    c.bad("a tensor of rank ", x.rank(), ", and at ", x.rank() < least ? "least " : "most ",
-          x.rank() < least ? least : most, " is wanted");
+void need_rank(const Context& c, size_t rank, size_t least, size_t most) {
+  if (rank < least || rank > most)
+    c.bad("a tensor of rank ", rank, ", and at ", rank < least ? "least " : "most ",
+          rank < least ? least : most, " is wanted");
 }
 Value gather(Context& c, Value x, Value indices, size_t axis) {
   return c.make("gather", {x, indices}, attr("axis", static_cast<int64_t>(axis)));
@@ -192,7 +192,7 @@ Value log_sum_exp(Context& c, Value x, const Dims& axes) {
 }
 
 Value along(Context& c, Value vector, size_t axis, size_t rank) {
-  need_rank(c, vector, 1, 1);
+  need_rank(c, vector.rank(), 1, 1);
   if (axis >= rank) c.bad("a tensor of rank ", rank, " has no dim ", axis);
   Dims shape(rank, 1);
   shape[axis] = size_of(c, vector, 0);

@@ -18,7 +18,7 @@ DType accumulated(DType dtype);
 /// The size of a dim; FE-I52 where the rank is lower.
 int64_t size_of(const Context& c, Value x, size_t dim);
 /// FE-I52 if the rank is not from `least` to `most`.
-void need_rank(const Context& c, Value x, size_t least, size_t most = SIZE_MAX);
+void need_rank(const Context& c, size_t rank, size_t least, size_t most = SIZE_MAX);
 Value cast_to(Context& c, Value x, DType dtype);
 Value reshape_to(Context& c, Value x, Dims shape);
 /// The elements [n] as they lie in memory: who writes programs refuses tensors that are not stored row by

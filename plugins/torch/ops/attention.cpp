@@ -66,7 +66,7 @@ Attention read_attention(Context& c) {
   a.k = c.tensor("key");
   a.v = c.tensor("value");
   a.mask = c.optional(c.has("attn_bias") ? "attn_bias" : "attn_mask");
-  for (const auto& each : {a.q, a.k, a.v}) need_rank(c, each, 2);
+  for (const auto& each : {a.q, a.k, a.v}) need_rank(c, each.rank(), 2);
   a.causal = c.flag("is_causal", false);
   a.scale = scale_of(c, a.q);
   // Flash attention counts the keys that a query sees from the last one.
@@ -149,7 +149,7 @@ void attention(Context& c) {
 /// there, both are rounded to the type of the operands before they are multiplied.
 void attention_backward(Context& c) {
   const auto a = read_attention(c);
-  for (const auto& each : {a.q, a.k, a.v}) need_rank(c, each, 3);
+  for (const auto& each : {a.q, a.k, a.v}) need_rank(c, each.rank(), 3);
   const DType wide = accumulated(a.q.dtype());
   const int64_t heads = from_last(a.q, 2), shared = from_last(a.k, 2), queries = from_last(a.q, 1);
   const auto widened = [&](Value x) { return cast_to(c, x, wide); };

@@ -86,7 +86,7 @@ struct Convolution {
 /// pads: whether the argument `padding` is a list of integers; else no dim is padded.
 Convolution read_convolution(Context& c, bool pads = true) {
   const Value weight = c.tensor("weight");
-  need_rank(c, weight, 3);
+  need_rank(c, weight.rank(), 3);
   const size_t dims = weight.rank() - 2;
   Convolution v{dims,
                 for_each_dim(c, "stride", dims, Dims(dims, 1)),
@@ -185,7 +185,7 @@ void convolution_backward(Context& c) {
   const auto& mask = c.argument("output_mask");
   if (!mask.list() || mask.list()->size() != 3) c.bad("argument 'output_mask' is no list of three bools");
   if (x.rank() != w.rank()) c.unsupported("the input has no batch dim");
-  need_rank(c, g, w.rank(), w.rank());
+  need_rank(c, g.rank(), w.rank(), w.rank());
   if (c.wants(0)) c.give(0, input_gradient(c, v, g, x, w));
   if (c.wants(1))
     c.give(1, v.transposed ? weight_gradient(c, v, g, x, w.dims()) : weight_gradient(c, v, x, g, w.dims()));

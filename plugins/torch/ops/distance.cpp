@@ -17,7 +17,7 @@ void distance(Context& c) {
 
 /// Inserts a dim of size 1 before the last `last` dims.
 Value with_dim(Context& c, Value x, size_t last) {
-  need_rank(c, x, last);
+  need_rank(c, x.rank(), last);
   Dims dims = x.dims();
   dims.insert(dims.end() - static_cast<std::ptrdiff_t>(last), 1);
   return reshape_to(c, x, dims);

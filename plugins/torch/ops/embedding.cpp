@@ -165,7 +165,7 @@ void grid_sampler(Context& c) {
   if (image.rank() != 4 || grid.rank() != 4)
     c.bad("an image of rank ", image.rank(), " and a grid of ", grid.rank());
   const auto& result = c.result();
-  if (result.rank() != 4) c.bad("a result of rank ", result.rank());
+  need_rank(c, result.rank(), 4, 4);
   if (product(result.dims) == 0) return c.give(full(c, result, 0));
   const auto dims = image.dims();
   const int64_t batch = dims[0], channels = dims[1], height = dims[2], width = dims[3];

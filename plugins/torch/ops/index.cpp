@@ -465,7 +465,7 @@ void one_hot(Context& c) {
   Dims row = x.dims();
   row.push_back(1);
   const Dims dims = c.result().dims;
-  if (dims.size() != row.size()) c.bad("a result of rank ", dims.size());
+  need_rank(c, dims.size(), row.size(), row.size());
   Dims classes(dims.size(), 1);
   classes.back() = dims.back();
   const Value equal =

@@ -100,7 +100,7 @@ struct Likelihood {
       weight;  ///< with a dim of size 1 for the classes; weight: of each target, 0 where ignored
 };
 Likelihood read_likelihood(Context& c, Value x) {
-  need_rank(c, x, 1);
+  need_rank(c, x.rank(), 1);
   const size_t axis = x.rank() == 1 ? 0 : 1;
   Dims dims = x.dims();
   dims[axis] = 1;
@@ -132,7 +132,7 @@ void give_nll_loss(Context& c, Value x) {
 void nll_loss(Context& c) { give_nll_loss(c, c.tensor("self")); }
 /// Targets that are probabilities of the classes, and a mean over the rows.
 void give_loss_of_probabilities(Context& c, Value log, double smoothing) {
-  need_rank(c, log, 1);
+  need_rank(c, log.rank(), 1);
   const auto axis = static_cast<int64_t>(log.rank() > 1);
   const auto classes = static_cast<double>(size_of(c, log, static_cast<size_t>(axis)));
   c.integer("ignore_index", -100);

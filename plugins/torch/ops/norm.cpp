@@ -165,7 +165,7 @@ void batch_norm(Context& c) {
   const auto is = [&](std::string_view part) { return target.find(part) != std::string_view::npos; };
   const Value x = c.tensor("input"), scale = c.optional("weight"), bias = c.optional("bias");
   const Value mean = c.optional("running_mean"), variance = c.optional("running_var");
-  need_rank(c, x, 2);
+  need_rank(c, x.rank(), 2);
   const bool training = !is("no_training") && !is("no_update") && c.flag("training", true);
   const double momentum = c.number("momentum", 0.1), eps = c.number("eps", 1e-5);
   const bool functional = is("functional");
@@ -206,7 +206,7 @@ void batch_norm(Context& c) {
 void batch_norm_backward(Context& c) {
   const Value given = c.tensor("grad_out"), x = c.tensor("input"), scale = c.optional("weight");
   const Value mean = c.optional("running_mean"), variance = c.optional("running_var");
-  need_rank(c, x, 2);
+  need_rank(c, x.rank(), 2);
   const bool plain = c.entry.target.starts_with("aten.native");
   const Value saved_mean = c.optional("save_mean"),
               saved_rstd = c.optional(plain ? "save_invstd" : "save_var");

@@ -100,7 +100,7 @@ Value part_of(Context& c, Value x, size_t dim, const Range& range) {
 }
 /// Zeros of `length` elements along the dim, with those of `part` in the range: the reverse of part_of.
 Value spread(Context& c, Value part, size_t dim, const Range& range, int64_t length) {
-  need_rank(c, part, dim + 1);
+  need_rank(c, part.rank(), dim + 1);
   auto dims = part.dims();
   if (range.size == 0) {
     dims[dim] = length;
@@ -405,7 +405,7 @@ void columns_to_image(Context& c) {
   for (const auto stride : step)
     if (stride < 1) c.bad("the stride is ", stride);
   const auto& result = c.result();
-  if (result.rank() < 2) c.bad("an image of rank ", result.rank());
+  need_rank(c, result.rank(), 2);
   if (product(x.dims()) == 0 || product(result.dims) == 0) return c.give(full(c, result, 0));
   Dims dims(result.dims.begin(), result.dims.end() - 2);
   const size_t dim = dims.size();
@@ -466,7 +466,7 @@ void diagonal_scatter(Context& c) {
 void in_diagonal(Context& c) {
   const bool backward = c.has("grad_output");
   const Value part = c.tensor(backward ? "grad_output" : "self");
-  need_rank(c, part, 1);
+  need_rank(c, part.rank(), 1);
   const auto d = backward ? named_diagonal(c, c.integers("input_sizes"), 0, 1)
                           : named_diagonal(c, c.result().dims, -2, -1);
   c.give(unflat_plane(c, spread(c, part, part.rank() - 1, d.range, d.plane), d));

@@ -18,7 +18,7 @@ struct Windows {
 };
 
 Windows read_windows(Context& c, size_t dims, const Dims& in, const Dims& out) {
-  if (in.size() < dims || out.size() < dims) c.bad("windows of ", dims, " dims over fewer dims");
+  for (const auto* each : {&in, &out}) need_rank(c, each->size(), dims);
   Windows w;
   w.dims = dims;
   w.kernel = for_each_dim(c, "kernel_size", dims, {});
@@ -36,7 +36,7 @@ Windows read_windows(Context& c, size_t dims, const Dims& in, const Dims& out) {
 
 /// With a batch dim and a dim of channels before the pooled ones.
 Value batched(Context& c, Value x, size_t dims) {
-  need_rank(c, x, dims, dims + 2);
+  need_rank(c, x.rank(), dims, dims + 2);
   Dims shape = x.dims();
   while (shape.size() < dims + 2) shape.insert(shape.begin(), 1);
   return reshape_to(c, x, shape);
@@ -146,7 +146,7 @@ void adaptive_max_pool(Context& c) {
   const Value x = batched(c, c.tensor("self"), dims);
   c.argument("output_size");
   const Dims in = x.dims(), out = c.result(0).dims;
-  if (out.size() < dims) c.bad("windows of ", dims, " dims over fewer dims");
+  need_rank(c, out.size(), dims);
   std::vector<Steps> steps;
   for (size_t k = 0; k < dims; ++k) {
     const int64_t count = out[out.size() - dims + k];
@@ -278,7 +278,7 @@ void adaptive_avg_pool(Context& c) {
   const Value x = c.tensor("self");
   c.argument("output_size");
   const Dims in = x.dims(), out = c.result().dims;
-  need_rank(c, x, std::max(dims, out.size()), out.size());
+  need_rank(c, x.rank(), std::max(dims, out.size()), out.size());
   const size_t first = in.size() - dims;
   bool even = true;
   Dims kernel;
@@ -308,7 +308,7 @@ void adaptive_avg_pool_backward(Context& c) {
   const size_t dims = pooled_dims(c);
   const Value g = c.tensor("grad_output"), x = c.tensor("self");
   const Dims in = x.dims(), out = g.dims();
-  need_rank(c, x, std::max(dims, out.size()), out.size());
+  need_rank(c, x.rank(), std::max(dims, out.size()), out.size());
   const DType wide = accumulated(g.dtype());
   Value d = cast_to(c, g, wide);
   double count = 1;

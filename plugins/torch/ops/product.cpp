@@ -61,7 +61,7 @@ void chain_product(Context& c) {
 void bilinear(Context& c) {
   const Value a = c.tensor("input1"), b = c.tensor("input2"), w = c.tensor("weight"),
               bias = c.optional("bias");
-  need_rank(c, w, 3, 3);
+  need_rank(c, w.rank(), 3, 3);
   const Dims sizes = w.dims();
   const int64_t count = sizes[0] == 0 ? 0 : product(c.result().dims) / sizes[0];
   const Value rows = reshape_to(c, a, {count, sizes[1]});

@@ -143,7 +143,7 @@ void bernoulli(Context& c) {
 /// the sums of the probabilities.
 void multinomial(Context& c) {
   const Value p = c.operand("self", f32);
-  need_rank(c, p, 1);
+  need_rank(c, p.rank(), 1);
   const Dims dims = p.dims();
   const int64_t count = c.integer("num_samples"), last = static_cast<int64_t>(dims.size()) - 1;
   if (!c.flag("replacement", false) || count == 1) {

@@ -28,7 +28,7 @@ Resizing read_resizing(Context& c) {
   r.align = c.flag("align_corners", false);
   c.argument("output_size");
   c.argument("input_size");
-  if (c.result().rank() < 3) c.bad("an image of rank ", c.result().rank());
+  need_rank(c, c.result().rank(), 3);
   const auto take = [&](const Argument& factor) {
     const auto* number = std::get_if<double>(&factor.value);
     const auto* integer = std::get_if<int64_t>(&factor.value);
@@ -134,7 +134,7 @@ void resize(Context& c) {
   const auto r = read_resizing(c);
   Value x = c.tensor(c.entry.target.ends_with(".vec") ? "input" : "self");
   const auto in = x.dims(), out = c.result().dims;
-  need_rank(c, x, out.size(), out.size());
+  need_rank(c, x.rank(), out.size(), out.size());
   if (product(in) == 0 || product(out) == 0) return c.give(full(c, c.result(), 0));
   if (r.filter == Filter::nearest || r.filter == Filter::nearest_exact) {
     for (size_t d = 2; d < out.size(); ++d)
@@ -166,7 +166,7 @@ void resize_backward(Context& c) {
   Value g = c.tensor("grad_output");
   const DType dtype = g.dtype(), wide = accumulated(dtype);
   const auto in = c.result().dims, out = g.dims();
-  need_rank(c, g, in.size(), in.size());
+  need_rank(c, g.rank(), in.size(), in.size());
   if (product(in) == 0 || product(out) == 0) return c.give(full(c, c.result(), 0));
   if (r.filter == Filter::cubic && !r.smooth && in == out) return c.give(g);
   g = cast_to(c, g, wide);

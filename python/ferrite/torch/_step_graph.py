@@ -148,10 +148,6 @@ class _TensorsAsScalars(TorchFunctionMode):
     in all steps of the graph.
     """
 
-    def __init__(self, signs: Mapping[int, int]) -> None:
-        super().__init__()
-        self._signs = signs
-
     _sums = {Tensor.add: 1, Tensor.add_: 1, Tensor.sub: -1, Tensor.sub_: -1, torch.add: 1, torch.sub: -1}
     _products = {
         Tensor.addcdiv: torch.div, Tensor.addcdiv_: torch.div, torch.addcdiv: torch.div,
@@ -162,6 +158,10 @@ class _TensorsAsScalars(TorchFunctionMode):
         Tensor.le: operator.le, Tensor.gt: operator.gt, Tensor.ge: operator.ge,
     }  # fmt: skip
     _in_place = {Tensor.add_, Tensor.sub_, Tensor.addcdiv_, Tensor.addcmul_}
+
+    def __init__(self, signs: Mapping[int, int]) -> None:
+        super().__init__()
+        self._signs = signs
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})

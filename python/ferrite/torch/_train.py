@@ -231,16 +231,13 @@ class _TrainStep:
             tuple(map(tuple, inputs.numbers)),
             tuple(len(group["params"]) for group in groups),
         )
+        no_constants = [{"params", *(name for name, _ in numbers)} for numbers in inputs.numbers]
         constants = _Constants(
             tuple(frozen(one) for one in leaves if not isinstance(one, Tensor)),
             self._state.number,
             tuple(
-                tuple(
-                    (name, frozen(value))
-                    for name, value in group.items()
-                    if name != "params" and name not in {number[0] for number in numbers}
-                )
-                for group, numbers in zip(groups, inputs.numbers, strict=True)
+                tuple((name, frozen(value)) for name, value in group.items() if name not in skipped)
+                for group, skipped in zip(groups, no_constants, strict=True)
             ),
             tuple(
                 tuple(sign_of(group, number) for number in numbers if number != rate)
