@@ -108,7 +108,7 @@ class Draft final : public rewrite::Bindings {
   }
 
   /// As Rule::choices: those whose operand is part of the sample.
-  const std::vector<bool>& reached() const { return bound_.choices; }
+  const boost::dynamic_bitset<>& reached() const { return bound_.choices; }
 
   /// The operand after the drawn alternatives are applied.
   const Operand& resolve(const Operand& operand) const {

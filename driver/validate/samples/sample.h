@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/dynamic_bitset.hpp>
 #include <optional>
 #include <vector>
 
@@ -114,7 +115,7 @@ class RuleSampler {
   Turns<size_t> ranks_;
   Turns<Plan::Sizes> sizes_;
   std::vector<Turns<uint32_t>> ways_;  // as Rule::choices
-  std::vector<bool> reached_;          // as Rule::choices: those that the last sample has
+  boost::dynamic_bitset<> reached_;    // as Rule::choices: those that the last sample has
   Pools pools_;
   std::vector<const graph::OpInfo*> pointwise_;  // by name
   std::vector<double> constants_;                // as Rule::captures: how often each is a constant

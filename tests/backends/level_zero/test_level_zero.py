@@ -181,8 +181,8 @@ class OnPocl(ProgramTest):
         self.assertTrue(self.calls("zeModuleCreate"), "everything went to another device")
 
 
-class LevelZeroKernelsTest(OnPocl):
-    """What PoCL compiles many kernels for."""
+class LevelZeroKindsTest(OnPocl):
+    """A kernel of each kind, and of each type."""
 
     def test_a_kernel_of_each_kind(self):
         self.write("k.fe", KINDS)
@@ -191,6 +191,31 @@ class LevelZeroKernelsTest(OnPocl):
     def test_types(self):
         self.write("t.fe", TYPES)
         self.assertSameResults("t.fe")
+
+    def test_scatters_that_replace_leave_the_last_update(self):
+        self.write("s.fe", """ferrite graph 0
+graph @g(%x: f32[512,9], %i: i64[5000,1], %u: f32[5000,9], %y: f16[301,5], %j: i64[5000,4], %v: f16[5000,4]) -> (%r "r", %s "s") {
+  %r = scatter_nd(%x, %i, %u) from "the_rows"
+  %s = scatter_elements(%y, %j, %v) {axis = 0}
+}
+""")
+        random = np.random.default_rng(0)
+        rows = random.integers(-512, 500, (5000, 1))
+        np.save(self.folder / "i.npy", rows)
+        np.save(self.folder / "j.npy", random.integers(-301, 301, (5000, 4)))
+        indices = ("-i", "i=i.npy", "-i", "j=j.npy")
+        self.assertSameResults("s.fe", *indices)
+        self.assertEqual(len(self.calls("zeCommandListAppendLaunchKernel")), 8)  # of each, the base that is copied, and three
+        explained = self.call("explain", "--all", "s.fe", "--manifest", "manifest.toml", environment=self.environment)
+        self.assertRegex(explained.stdout, "parts: 2 parallel")
+        # An index that is out of range is found, also where a later update takes its place.
+        rows[7] = 512
+        np.save(self.folder / "i.npy", rows)
+        self.assertRefused(self.run_on("s.fe", *indices), "FE-X10", "the_rows", BAD_INPUT)
+
+
+class LevelZeroKernelsTest(OnPocl):
+    """What PoCL compiles many kernels for."""
 
     def test_sorts(self):
         self.write("s.fe", SORTS)
@@ -234,27 +259,6 @@ class LevelZeroKernelsTest(OnPocl):
         explained = self.call("explain", "--all", "loss.fe", "--manifest", "manifest.toml", environment=self.environment)
         self.assertRegex(explained.stdout, "memory: 1 in place")
         self.assertRegex(explained.stdout, r"\[1003, 1\] -> \[1024, 1\]")
-
-    def test_scatters_that_replace_leave_the_last_update(self):
-        self.write("s.fe", """ferrite graph 0
-graph @g(%x: f32[512,9], %i: i64[5000,1], %u: f32[5000,9], %y: f16[301,5], %j: i64[5000,4], %v: f16[5000,4]) -> (%r "r", %s "s") {
-  %r = scatter_nd(%x, %i, %u) from "the_rows"
-  %s = scatter_elements(%y, %j, %v) {axis = 0}
-}
-""")
-        random = np.random.default_rng(0)
-        rows = random.integers(-512, 500, (5000, 1))
-        np.save(self.folder / "i.npy", rows)
-        np.save(self.folder / "j.npy", random.integers(-301, 301, (5000, 4)))
-        indices = ("-i", "i=i.npy", "-i", "j=j.npy")
-        self.assertSameResults("s.fe", *indices)
-        self.assertEqual(len(self.calls("zeCommandListAppendLaunchKernel")), 8)  # of each, the base that is copied, and three
-        explained = self.call("explain", "--all", "s.fe", "--manifest", "manifest.toml", environment=self.environment)
-        self.assertRegex(explained.stdout, "parts: 2 parallel")
-        # An index that is out of range is found, also where a later update takes its place.
-        rows[7] = 512
-        np.save(self.folder / "i.npy", rows)
-        self.assertRefused(self.run_on("s.fe", *indices), "FE-X10", "the_rows", BAD_INPUT)
 
     def test_magika(self):
         model = Settings.models / "magika/model.onnx"

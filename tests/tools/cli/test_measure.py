@@ -52,10 +52,31 @@ TABLES = ["kernel", "statement"]
 MODELS = {"plus": PLUS_ONE, "product": PRODUCT, "row": ROW}
 
 
-class MeasureTest(ProgramTest):
+class WithHome(ProgramTest):
     def setUp(self):
         super().setUp()
         self.home = self.folder / "home"
+
+
+class BusyMachineTest(WithHome):
+    def test_a_busy_machine(self):
+        """Two processes on each processor that never rest."""
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
+        try:
+            done = self.call("targets", "--measure", environment={"XDG_CACHE_HOME": str(self.home)})
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertRegex(done.stderr, r"ferrite: warning: FE-T48 cpu:0: something else kept the machine busy at \d+ of \d+ measurements: "
+                                      r"threads waited for a processor for up to [1-9]\d* % of the time, .*measure again when nothing else runs")  # fmt: skip
+        self.assertEqual(len(list((self.home / "ferrite/targets").iterdir())), 1)
+
+
+class MeasureTest(WithHome):
+    def setUp(self):
+        super().setUp()
         for name, text in MODELS.items():
             (self.folder / f"{name}.fe").write_text(text)
 
@@ -118,20 +139,6 @@ class MeasureTest(ProgramTest):
         self.check_warning("report", "plus.fe", "-o", "plus.html", "--threads", 1, file=file)
         numbers.write_text('{"workers": 0}')
         self.check_warning("explain", "plus.fe", file=numbers)
-
-    def test_a_busy_machine(self):
-        """Two processes on each processor that never rest."""
-        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(os.sched_getaffinity(0)))]
-        try:
-            done = self.call("targets", "--measure", environment={"XDG_CACHE_HOME": str(self.home)})
-        finally:
-            for process in busy:
-                process.kill()
-                process.wait()
-        self.assertEqual(done.returncode, OK, done.stderr)
-        self.assertRegex(done.stderr, r"ferrite: warning: FE-T48 cpu:0: something else kept the machine busy at \d+ of \d+ measurements: "
-                                      r"threads waited for a processor for up to [1-9]\d* % of the time, .*measure again when nothing else runs")  # fmt: skip
-        self.assertEqual(len(list((self.home / "ferrite/targets").iterdir())), 1)
 
     def check_warning(self, *words, file):
         done = self.call(*words, environment={"XDG_CACHE_HOME": str(self.home)})

@@ -30,23 +30,17 @@ void for_each_in_order(const Rule& rule, const OnTerm& term, const OnChoice& cho
   choices_before(rule.terms.size());
 }
 
-void add(std::vector<bool>& to, const std::vector<bool>& from) {
-  for (size_t k = 0; k < to.size(); ++k) to[k] = to[k] || from[k];
-}
-void keep(std::vector<bool>& to, const std::vector<bool>& from) {
-  for (size_t k = 0; k < to.size(); ++k) to[k] = to[k] && from[k];
-}
 void add(Bound& to, const Bound& from) {
-  add(to.captures, from.captures);
-  add(to.attributes, from.attributes);
-  add(to.terms, from.terms);
-  add(to.choices, from.choices);
+  to.captures |= from.captures;
+  to.attributes |= from.attributes;
+  to.terms |= from.terms;
+  to.choices |= from.choices;
 }
 void keep(Bound& to, const Bound& from) {
-  keep(to.captures, from.captures);
-  keep(to.attributes, from.attributes);
-  keep(to.terms, from.terms);
-  keep(to.choices, from.choices);
+  to.captures &= from.captures;
+  to.attributes &= from.attributes;
+  to.terms &= from.terms;
+  to.choices &= from.choices;
 }
 
 /// Computes which names matching each term and each choice binds; `join` combines the alternatives of a
@@ -249,7 +243,8 @@ Result<void> find_roots(Rule& rule) {
                              "alternatives is an op, not a value, a number or 'none'",
                              choice.name));
   }
-  const Reach always = certain(rule), any = possible(rule);
+  const Reach always = certain(rule);
+  const Reach any = rule.choices.empty() ? always : possible(rule);
   rule.roots.push_back({last, 0});
   // `bound`: bound in every match; only this can anchor a further root. `reached`: part of some match.
   Bound bound = always.of(last), reached = any.of(last);
@@ -282,9 +277,8 @@ Result<void> find_roots(Rule& rule) {
                     "the match",
                     choice.name));
   }
-  const auto lost = std::find(reached.terms.begin(), reached.terms.end(), false) - reached.terms.begin();
-  if (static_cast<size_t>(lost) < rule.terms.size()) {
-    const OpTerm& term = rule.terms[static_cast<size_t>(lost)];
+  if (const size_t lost = (~reached.terms).find_first(); lost < rule.terms.size()) {
+    const OpTerm& term = rule.terms[lost];
     return fault(rule, term.position, "FE-R09",
                  fmt::format("%{} is read by no later term and shares no operand with the rest of the match; "
                              "the last term must read it, or an operand of it must be one of theirs",

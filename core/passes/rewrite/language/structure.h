@@ -3,6 +3,7 @@
 // match binds.
 #pragma once
 
+#include <boost/dynamic_bitset.hpp>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -14,7 +15,7 @@ namespace ferrite::core::rewrite {
 
 /// A set of bound names, indexed as Rule::captures, attributes, terms and choices.
 struct Bound {
-  std::vector<bool> captures, attributes, terms, choices;
+  boost::dynamic_bitset<> captures, attributes, terms, choices;
 
   explicit Bound(const Rule& rule)
       : captures(rule.captures.size()),
