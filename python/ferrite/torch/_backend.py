@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from ferrite._errors import Error
 from ferrite.torch._boxed import Boxed, warn_once
 from ferrite.torch._cache import is_used, keeping, kept
-from ferrite.torch._compile import compile_graph, device_type_of
+from ferrite.torch._compile import GraphSettings, compile_graph, device_type_of
 from ferrite.torch._freeze import compile_frozen, weights_of
 from ferrite.torch._joint import compiled_part, is_tangent, partitioner
 from ferrite.torch._options import Options, check_mode
@@ -117,7 +117,8 @@ def backend(
     def compiler(kind: str) -> Any:
         def compile_(graph: fx.GraphModule, _: list[Any]) -> Boxed:
             _allow_second_backward()
-            made = compiled_part(graph) or compile_graph(graph, chosen, kind, keep, first_stage=first_stage)
+            settings = GraphSettings(chosen, kind, keep, first_stage=first_stage)
+            made = compiled_part(graph) or compile_graph(graph, settings)
             if kind != "backward":
                 return made
             placeholders = graph.graph.find_nodes(op="placeholder")

@@ -7,7 +7,6 @@ import collections
 import dataclasses
 import math
 import operator
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
@@ -63,32 +62,31 @@ Listener = Callable[[Report], None]
 listeners: list[Listener] = []
 
 
-_no_constants: Mapping[fx.Node, torch.Tensor] = types.MappingProxyType({})
+@dataclasses.dataclass(frozen=True)
+class GraphSettings:
+    """How a graph is compiled."""
+
+    options: Options
+    kind: str  # as of Report
+    keep: bool = False  # AOTAutograd may keep the function for other processes
+    # Arguments that are constants of the programs, which do not read them.
+    frozen: Mapping[fx.Node, torch.Tensor] = dataclasses.field(default_factory=dict)
+    first_stage: str = "pre_grad"  # as of with_pre_grad_passes()
 
 
-def compile_graph(
-    module: fx.GraphModule,
-    options: Options,
-    kind: str,
-    keep: bool = False,
-    frozen: Mapping[fx.Node, torch.Tensor] = _no_constants,
-    first_stage: str = "pre_grad",
-) -> Boxed:
+def compile_graph(module: fx.GraphModule, settings: GraphSettings) -> Boxed:
     """A function of the graph's arguments in one list, which it empties. Graphs with symbolic sizes are
-    compiled once for each combination of sizes that a call brings.
-
-    keep: AOTAutograd may keep the function for other processes. frozen: arguments that are constants of the
-    programs, which do not read them. first_stage: as of with_pre_grad_passes().
-    """
-    if kind in ("inference", "step") and not options.fallback_random:
+    compiled once for each combination of sizes that a call brings."""
+    if settings.kind in ("inference", "step") and not settings.options.fallback_random:
         replace_random(module)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     if any(isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat)) for node in placeholders) or any(
         is_tensor(node) and any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape)
         for node in placeholders
     ):
-        return Boxed(_SizedGraph(module, placeholders, options, kind, frozen, first_stage))
-    return _compile_sized(module, Sizes({}), options, kind, keep, frozen, first_stage)
+        # With symbolic sizes it is not kept.
+        return Boxed(_SizedGraph(module, placeholders, dataclasses.replace(settings, keep=False)))
+    return _compile_sized(module, Sizes({}), settings)
 
 
 class _SizedGraph:
@@ -98,17 +96,11 @@ class _SizedGraph:
         self,
         module: fx.GraphModule,
         placeholders: list[fx.Node],
-        options: Options,
-        kind: str,
-        frozen: Mapping[fx.Node, torch.Tensor],
-        first_stage: str,
+        settings: GraphSettings,
     ) -> None:
         self._module = module
         self._placeholders = placeholders
-        self._options = options
-        self._kind = kind
-        self._frozen = frozen
-        self._first_stage = first_stage
+        self._settings = settings
         self._programs: dict[tuple[Any, ...], Callable[[list[Any]], Sequence[Any]]] = {}
         self._lock = lock_that_survives_forks()
 
@@ -125,31 +117,15 @@ class _SizedGraph:
                 program = self._programs.get(key)
                 if program is None:
                     sizes = Sizes.bound(self._placeholders, arguments)
-                    program = _compile_sized(
-                        self._module,
-                        sizes,
-                        self._options,
-                        self._kind,
-                        False,
-                        self._frozen,
-                        self._first_stage,
-                    )
+                    program = _compile_sized(self._module, sizes, self._settings)
                     self._programs[key] = program
         return program(arguments)
 
 
-def _compile_sized(
-    module: fx.GraphModule,
-    sizes: Sizes,
-    options: Options,
-    kind: str,
-    keep: bool,
-    frozen: Mapping[fx.Node, torch.Tensor],
-    first_stage: str,
-) -> Boxed:
+def _compile_sized(module: fx.GraphModule, sizes: Sizes, settings: GraphSettings) -> Boxed:
     graph = module.graph
-    report = Report(kind, sum(node.op == "call_function" for node in graph.nodes))
-    compiler = _Compiler(module, sizes, options, report, keep, frozen, first_stage)
+    report = Report(settings.kind, sum(node.op == "call_function" for node in graph.nodes))
+    compiler = _Compiler(module, sizes, settings, report)
     run = compiler.run()
     for listener in listeners:
         listener(report)
@@ -209,17 +185,13 @@ class _Compiler:
         self,
         module: fx.GraphModule,
         sizes: Sizes,
-        options: Options,
+        settings: GraphSettings,
         report: Report,
-        keep: bool,
-        frozen: Mapping[fx.Node, torch.Tensor] = _no_constants,
-        first_stage: str = "pre_grad",
     ) -> None:
         self.module = module
-        self.frozen = frozen
-        self.first_stage = first_stage
+        self.settings = settings
         self.sizes = sizes
-        self.options = options
+        self.options = settings.options
         self.report = report
         self.mutations = mutations_of(module.graph)
         self.copies = {one.copy for one in self.mutations.values()}
@@ -236,8 +208,7 @@ class _Compiler:
         (self.output,) = (node for node in module.graph.nodes if node.op == "output")
         values = (node.meta.get("val") for node in module.graph.nodes)
         self.device = device_type_of(value for value in values if isinstance(value, torch.Tensor))
-        self.session = session_for(options, self.device)
-        self.keep = keep
+        self.session = session_for(self.options, self.device)
         self.said: list[str] = []  # warnings
 
     def run(self) -> Callable[[list[Any]], Sequence[Any]]:
@@ -316,8 +287,8 @@ class _Compiler:
         if self.report.kind != "inference":
             # Passes of the joint hooks run on what a gradient is computed in.
             forward_count = 0 if self.report.kind == "backward" else len(segment.outputs)
-            model = model.joint(forward_count, self.first_stage)
-        made = compiled(model, segment.input_types, self.options, self.device, self.keep)
+            model = model.joint(forward_count, self.settings.first_stage)
+        made = compiled(model, segment.input_types, self.options, self.device, self.settings.keep)
         self.report.programs.append(model)
         self.report.streams.append(segment.stream)
         return made
@@ -362,7 +333,9 @@ class _Compiler:
         made = divide(inside, [node for node in nodes if node in inside], self.sizes, mutated.keys())
         if not made.computed and not mutated:
             return Eager.of(self.module)  # views of arguments
-        segment = write_segment(self.computing, made.computed, self.sizes, mutated, frozen=self.frozen)
+        segment = write_segment(
+            self.computing, made.computed, self.sizes, mutated, frozen=self.settings.frozen
+        )
         model = self._compiled(segment)
         computed = dict(zip(segment.outputs, segment.output_types, strict=True))
         bases = dict.fromkeys(view.base for view in made.views.values())
@@ -473,7 +446,7 @@ class _Compiler:
         mutated: Mapping[fx.Node, fx.Node],
     ) -> bool:
         """Whether the part could be compiled; if not, its nodes run in PyTorch."""
-        segment = write_segment(part.nodes, outputs, self.sizes, mutated, frozen=self.frozen)
+        segment = write_segment(part.nodes, outputs, self.sizes, mutated, frozen=self.settings.frozen)
         try:
             model = self._compiled(segment)
         except Error as error:

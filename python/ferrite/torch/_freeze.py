@@ -11,7 +11,7 @@ import torch
 from torch import fx
 from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTInput, PlainAOTInput
 
-from ferrite.torch._compile import compile_graph
+from ferrite.torch._compile import GraphSettings, compile_graph
 from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import mutations_of
 from ferrite.torch._options import Options
@@ -37,7 +37,7 @@ def compile_frozen(
         if node not in changed and _is_weight(node, weights) and not _is_only_gathered(node)
     ]
     if not positions:
-        return compile_graph(module, options, "inference")
+        return compile_graph(module, GraphSettings(options, "inference"))
     return _Frozen(module, options, positions)
 
 
@@ -86,6 +86,7 @@ class _Frozen:
                         placeholders[position]: weight
                         for position, weight in zip(self._positions, weights, strict=True)
                     }
-                    program = compile_graph(self._module, self._options, "inference", frozen=frozen)
+                    settings = GraphSettings(self._options, "inference", frozen=frozen)
+                    program = compile_graph(self._module, settings)
                     self._programs.append((weights, program))
         return program(arguments)

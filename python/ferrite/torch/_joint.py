@@ -27,7 +27,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from ferrite._errors import Error
 from ferrite.torch._boxed import Boxed, Eager, Finished, Part, compiled
 from ferrite.torch._collectives import is_collective
-from ferrite.torch._compile import Report, _Compiler, listeners
+from ferrite.torch._compile import GraphSettings, Report, _Compiler, listeners
 from ferrite.torch._mutation import changed_and_read_backward, keep_old_contents, mutations_of
 from ferrite.torch._narrow import narrow_places
 from ferrite.torch._options import Options
@@ -231,7 +231,8 @@ class _Joint:
         self.first_stage = first_stage
         self.report = report
         self.sizes = Sizes({})
-        self.compiler = _Compiler(self.module, self.sizes, options, report, keep)
+        settings = GraphSettings(options, report.kind, keep)
+        self.compiler = _Compiler(self.module, self.sizes, settings, report)
         self.early: dict[fx.Node, None] = {}  # nodes that run in PyTorch before the forward part
 
     def divide(self) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -409,7 +410,7 @@ class _Joint:
                 [ports.input_type(name) for name in inputs],
                 self.options,
                 self.compiler.device,
-                self.compiler.keep,
+                self.compiler.settings.keep,
             )
         except Error as error:
             self._check(error)

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from ferrite._errors import Error
 from ferrite.torch._backend import decompositions
-from ferrite.torch._compile import compile_graph, warn_once
+from ferrite.torch._compile import GraphSettings, compile_graph, warn_once
 from ferrite.torch._fork import lock_that_survives_forks
 from ferrite.torch._mutation import changed_inputs
 from ferrite.torch._options import Options
@@ -288,7 +288,7 @@ class _TrainStep:
         graph, attributes, first_stage = self._tracer.trace(inputs, arguments, decompositions())
         placeholders = graph.graph.find_nodes(op="placeholder")
         changed = [placeholders.index(node) for node in changed_inputs(graph.graph)]
-        run = compile_graph(graph, self._options, "step", first_stage=first_stage)
+        run = compile_graph(graph, GraphSettings(self._options, "step", first_stage=first_stage))
         return _Program(run, changed, attributes)
 
     def _run(self, program: _Program, inputs: StepInputs) -> Tensor:

@@ -5,7 +5,7 @@ import math
 
 import torch
 from common import BackendTest, main
-from ferrite.torch._compile import compile_graph
+from ferrite.torch._compile import GraphSettings, compile_graph
 from ferrite.torch._options import Options
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -102,7 +102,8 @@ class Prims(BackendTest):
         # torch.compile takes no prim whose result is a view of its argument.
         for x in (torch.randn(2, 3, 4), torch.arange(24).reshape(2, 3, 4)):
             graph = make_fx(run, tracing_mode="fake")(x)
-            self.compare(compile_graph(graph, Options.of({"fallback": "error"}), "inference")([x]), run(x))
+            settings = GraphSettings(Options.of({"fallback": "error"}), "inference")
+            self.compare(compile_graph(graph, settings)([x]), run(x))
 
     def test_reductions(self):
         def run(x):
