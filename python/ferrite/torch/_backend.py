@@ -161,7 +161,7 @@ def backend(
                     else compiler("inference")
                 ),
                 decompositions=decompositions(),
-                partition_fn=partitioner(chosen, keep, first_stage),
+                partition_fn=partitioner(GraphSettings(chosen, "joint", keep, first_stage=first_stage)),
                 # Of all graphs: programs write inputs that the model changes in place.
                 keep_inference_input_mutations=True,
             )(module, example_inputs)

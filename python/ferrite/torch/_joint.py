@@ -30,7 +30,6 @@ from ferrite.torch._collectives import is_collective
 from ferrite.torch._compile import GraphSettings, Report, _Compiler, listeners
 from ferrite.torch._mutation import changed_and_read_backward, keep_old_contents, mutations_of
 from ferrite.torch._narrow import narrow_places
-from ferrite.torch._options import Options
 from ferrite.torch._eager_random import detach_random, is_random
 from ferrite.torch._random import replace_random
 from ferrite.torch._regions import dtypes
@@ -57,12 +56,10 @@ class _Undivided(Exception):
     """The reason why PyTorch's partitioner divides the graph."""
 
 
-def partitioner(
-    options: Options, keep: bool, first_stage: str
-) -> Callable[..., tuple[fx.GraphModule, fx.GraphModule]]:
+def partitioner(settings: GraphSettings) -> Callable[..., tuple[fx.GraphModule, fx.GraphModule]]:
     """A `partition_fn` of AOTAutograd. Graphs that Ferrite cannot compile as a whole are divided by PyTorch's
-    partitioner, and the passes of the joint hooks then run on each part. keep: AOTAutograd may keep the parts
-    for other processes. first_stage: as of with_pre_grad_passes()."""
+    partitioner, and the passes of the joint hooks then run on each part."""
+    options = settings.options
 
     def divide_joint(
         module: fx.GraphModule,
@@ -75,16 +72,10 @@ def partitioner(
         if not options.fallback_random:
             replace_random(module)
         narrow_places(module.graph)
-        report = Report("joint", sum(node.op == "call_function" for node in module.graph.nodes))
+        report = Report(settings.kind, sum(node.op == "call_function" for node in module.graph.nodes))
         try:
             parts = _Joint(
-                module,
-                options,
-                num_fwd_outputs,
-                static_lifetime_input_indices or (),
-                report,
-                keep,
-                first_stage,
+                module, settings, num_fwd_outputs, static_lifetime_input_indices or (), report
             ).divide()
         except _Undivided as reason:
             report.note = (
@@ -201,12 +192,10 @@ class _Joint:
     def __init__(
         self,
         module: fx.GraphModule,
-        options: Options,
+        settings: GraphSettings,
         forward_count: int,
         held: Iterable[int],
         report: Report,
-        keep: bool,
-        first_stage: str,
     ) -> None:
         if reason := _reason_against(module):
             raise _Undivided(reason)
@@ -226,12 +215,11 @@ class _Joint:
         self.tangents = [node for node in placeholders if is_tangent(node)]
         self.primals = [node for node in placeholders if not is_tangent(node)]
         self.held = {self.primals[k] for k in held} | set(self.graph.find_nodes(op="get_attr"))
-        self.options = options
+        self.settings = settings
+        self.options = settings.options
         self.forward_count = forward_count
-        self.first_stage = first_stage
         self.report = report
         self.sizes = Sizes({})
-        settings = GraphSettings(options, report.kind, keep)
         self.compiler = _Compiler(self.module, self.sizes, settings, report)
         self.early: dict[fx.Node, None] = {}  # nodes that run in PyTorch before the forward part
 
@@ -323,7 +311,7 @@ class _Joint:
             recomputed,
             _saved_orders(self.graph),
             True,  # autograd frees what it keeps for a backward pass with it
-            self.first_stage,
+            self.settings.first_stage,
         )
 
     def _modules(self, forward: Any, backward: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -410,7 +398,7 @@ class _Joint:
                 [ports.input_type(name) for name in inputs],
                 self.options,
                 self.compiler.device,
-                self.compiler.settings.keep,
+                self.settings.keep,
             )
         except Error as error:
             self._check(error)
