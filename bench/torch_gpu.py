@@ -6,6 +6,9 @@ Usage: torch_gpu.py [--rows GLOB,...] [--engines NAME,...] [--rounds N] [--repea
                     [--output FILE] [--add]
        torch_gpu.py --profile ENGINE --rows ROW
 
+The engine `ferrite_own`, which only --engines asks for, is Ferrite with the option pytorch_kernels=False: no operator is left to
+PyTorch by choice.
+
 Run it with a Python that has torch, torchvision and transformers, and the package `ferrite` on its path. Each engine's gradients are
 compared with those of eager PyTorch in f32: the error, of all gradients together, is at most 1.2 times that of the eager engine. A time is
 that of zeroing no gradients, forward pass, loss and backward pass, by the device's events; the median of all rounds counts. `memory` is
@@ -33,6 +36,7 @@ import figures
 
 ROOT = Path(__file__).resolve().parents[1]
 ENGINES = ("eager", "inductor", "ferrite")
+OWN = "ferrite_own"
 MOST_ERROR = 1.2  # gradients that are all zero have the error 1, and those of f16 in training are far from those of f32
 
 
@@ -102,7 +106,8 @@ def compiled(module, engine, manifest):
     torch._dynamo.reset()
     if engine == "inductor":
         return torch.compile(module, dynamic=False)
-    return torch.compile(module, backend="ferrite", dynamic=False, options={"manifest": manifest} if manifest else {})
+    options = {"pytorch_kernels": engine != OWN} | ({"manifest": manifest} if manifest else {})
+    return torch.compile(module, backend="ferrite", dynamic=False, options=options)
 
 
 def step(function, inputs, dtype):
@@ -239,7 +244,7 @@ def main():
         "rows": known,
     }
     wrong = 0
-    print(f"{'row':40} {'engine':9} {'ms':>8} {'memory MB':>10} {'first s':>8} {'error':>9}")
+    print(f"{'row':40} {'engine':11} {'ms':>8} {'memory MB':>10} {'first s':>8} {'error':>9}")
     for row in rows:
         found = known.setdefault(row, {"engines": {}})
         if "times" in parts:
@@ -252,7 +257,7 @@ def main():
                 one["memory_bytes"], one["held_bytes"] = memory_in_process(row, engine, options.manifest)
             right = one.get("error", 0) <= MOST_ERROR * found["engines"].get("eager", one).get("error", 1)  # false for NaN
             wrong += not right
-            print(f"{row:40} {engine:9} {one.get('ms', 0):8.2f} {(one.get('memory_bytes') or 0) / 1e6:10.0f} "
+            print(f"{row:40} {engine:11} {one.get('ms', 0):8.2f} {(one.get('memory_bytes') or 0) / 1e6:10.0f} "
                   f"{one.get('first_seconds', 0):8.1f} {one.get('error', 0):9.2e}{'' if right else '  WRONG'}", flush=True)
         ms = {engine: found["engines"].get(engine, {}).get("ms") for engine in ENGINES}
         if all(ms.values()):

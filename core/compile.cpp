@@ -19,6 +19,7 @@
 #include "core/passes/gate.h"
 #include "core/plugin/advice.h"
 #include "core/schedule/cut_loops.h"
+#include "core/schedule/fusion/repeat_products.h"
 #include "core/schedule/group_kernel.h"
 #include "core/schedule/memory/kernel_order.h"
 #include "core/schedule/memory/memory_demand.h"
@@ -293,6 +294,12 @@ Result<void> Steps::choose_layouts() {
 }
 
 Result<void> Steps::pre_fusion() {
+  // Before passes see the program: requests name statements by number.
+  if (does(Feature::fuse) && does(Feature::gemm_chains) && target_.products == schedule::Products::softmax) {
+    schedule::FusionLimits limits;
+    limits.target = target_;
+    schedule::repeat_products(*made_.program, limits, ledger_);
+  }
   return plugin::run_pre_fusion(*made_.program, registry_, gate_, requests_, ledger_);
 }
 

@@ -80,6 +80,30 @@ std::vector<std::string> node_names(const ProgramStatement& statement) {
   return names;
 }
 
+std::set<BufferId> storages_of_caller(const LoopProgram& program) {
+  std::set<BufferId> result(program.inputs.begin(), program.inputs.end());
+  for (const BufferId b : program.outputs) result.insert(program.storage(b));
+  return result;
+}
+
+bool is_convex(const Dependencies& deps, std::span<const uint32_t> statements) {
+  const auto inside = [&](uint32_t s) { return std::ranges::binary_search(statements, s); };
+  std::set<uint32_t> found;
+  std::vector<uint32_t> open;
+  const auto visit_after = [&](uint32_t s) {
+    for (const uint32_t next : deps.after[s])
+      if (!inside(next) && next < statements.back() && found.insert(next).second) open.push_back(next);
+  };
+  for (const uint32_t s : statements) visit_after(s);
+  while (!open.empty()) {
+    const uint32_t s = open.back();
+    open.pop_back();
+    if (std::ranges::any_of(deps.after[s], inside)) return false;
+    visit_after(s);
+  }
+  return true;
+}
+
 std::string origin_names(const ProgramStatement& statement) {
   const auto names = node_names(statement);
   return names.empty() ? "?" : fmt::format("{}", fmt::join(names, ", "));

@@ -35,6 +35,11 @@ struct Dependencies {
   static Dependencies of(const LoopProgram& program);
 };
 
+/// Storages that the caller owns: results, and inputs in whose memory the model may store results.
+std::set<BufferId> storages_of_caller(const LoopProgram& program);
+/// Whether no other statement lies on a path between two of the statements, which are in order.
+bool is_convex(const Dependencies& deps, std::span<const uint32_t> statements);
+
 /// Appends an item to one of the lists above unless it is there.
 void add_once(std::vector<uint32_t>& list, uint32_t item);
 

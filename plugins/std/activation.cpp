@@ -127,6 +127,9 @@ void add_activation(PluginBuilder& builder, const PluginContext&) {
       activation("softsign", "x / (1 + |x|).", [](Val x, const AttrView&) { return x / (abs(x) + 1.0); }));
   builder.add(activation("mish", "x * tanh(softplus(x)).",
                          [](Val x, const AttrView&) { return x * tanh(softplus_of(x)); }));
+  builder.add(activation("nan_to_zero", "x, and 0 where it is NaN.", [](Val x, const AttrView&) {
+    return where(isnan(x), x.lowering()->constant(x.dtype(), 0), x);
+  }));
   builder.add(activation("thresholded_relu", "x where it is greater than alpha, else 0.",
                          [](Val x, const AttrView& a) {
                            return where(x > a.number("alpha"), x, x.lowering()->constant(x.dtype(), 0));

@@ -81,20 +81,33 @@ OpDef rotary_embedding_op() {
                 sample("%x: bf16[2,4], %c: bf16[4], %s: bf16[4]", "rotary_embedding(%x, %c, %s)")});
 }
 
-OpDef attention_op() {
-  return op_def("attention")
-      .doc(
-          "softmax(scale * q * transposed(k) + mask) * v over the last two dims, the others being batches "
-          "that broadcast: the scaled dot product (Vaswani et al., 2017). A mask of bool is not added: where "
-          "it "
-          "is false, the scaled product becomes `masked`. nan_as_zero: results of the softmax that are NaN, "
-          "as "
-          "of a row that is -inf throughout, count as 0.")
+/// The logarithm of the sum of exp of each row, and 0 for a row that is -inf throughout. Maximum and
+/// exponentials are those of the op softmax.
+Value log_sum_of(Graph& g, Value scores) {
+  const Dims axes = {static_cast<int64_t>(scores.rank()) - 1};
+  const auto reduce = [&](std::string_view op, Value x) {
+    return g.make(op, {x}, {attr("axes", axes), attr("keepdims", true)});
+  };
+  const Value most = reduce("reduce_max", scores);
+  const Value sum = reduce("reduce_sum", g.make("exp", {g.make("sub", {scores, most})}));
+  const Value log = g.make("add", {g.make("log", {sum}), most});
+  const auto scalar = [&](double value) { return g.scalar(scores.dtype(), value); };
+  const Value none = g.make("eq", {most, scalar(-std::numeric_limits<double>::infinity())});
+  Dims rows = scores.dims();
+  rows.pop_back();
+  return reshape_to(g, g.make("where", {none, scalar(0), log}), rows);
+}
+
+/// With `log_sum`, the op also gives the logarithms of the sums.
+OpDef attention_like(std::string name, std::string doc, bool log_sum) {
+  return op_def(std::move(name))
+      .doc(std::move(doc))
       .operands("q", "k", "v", "mask?")
       .attr(attr("scale", 1.0))
       .attr(attr("masked", -std::numeric_limits<double>::infinity()))
       .attr(attr("nan_as_zero", false))
-      .infer([](const Instance& op) {
+      .results(log_sum ? 2 : 1)
+      .infer([log_sum](const Instance& op) {
         auto q = typed(op, 0, FE_PRIM_FLOAT);
         for (size_t k = 0; k < 3; ++k) {
           need_same_dtype(op, k, q.dtype);
@@ -112,9 +125,12 @@ OpDef attention_op() {
           need_broadcast_to(op, 3, scores);
         }
         result.insert(result.end(), {q.dims[q.rank() - 2], v.back()});
-        return std::vector{TensorType{q.dtype, result}};
+        std::vector results = {TensorType{q.dtype, result}};
+        scores.pop_back();
+        if (log_sum) results.push_back({compute_type(q.dtype), scores});
+        return results;
       })
-      .decompose([](Graph& g, const Instance& op, std::span<const Value> operands) {
+      .decompose([log_sum](Graph& g, const Instance& op, std::span<const Value> operands) {
         Dims perm(operands[1].rank());
         for (size_t d = 0; d < perm.size(); ++d) perm[d] = static_cast<int64_t>(d);
         std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
@@ -130,10 +146,21 @@ OpDef attention_op() {
                                 {operands[3], scores, g.scalar(scores.dtype(), op.attrs.number("masked"))})
                        : g.make("add", {scores, widen(g, operands[3])});
         Value weights = g.make("softmax", {scores});
-        if (op.attrs.boolean("nan_as_zero"))
-          weights = g.make("where", {g.make("isnan", {weights}), g.scalar(weights.dtype(), 0), weights});
-        return std::vector{g.make("matmul", {cast_to(g, weights, operands[2].dtype()), operands[2]})};
-      })
+        if (op.attrs.boolean("nan_as_zero")) weights = g.make("nan_to_zero", {weights});
+        std::vector results = {g.make("matmul", {cast_to(g, weights, operands[2].dtype()), operands[2]})};
+        if (log_sum) results.push_back(log_sum_of(g, scores));
+        return results;
+      });
+}
+
+OpDef attention_op() {
+  return attention_like(
+             "attention",
+             "softmax(scale * q * transposed(k) + mask) * v over the last two dims, the others being batches "
+             "that broadcast: the scaled dot product (Vaswani et al., 2017). A mask of bool is not added: "
+             "where it is false, the scaled product becomes `masked`. nan_as_zero: results of the softmax "
+             "that are NaN, as of a row that is -inf throughout, count as 0.",
+             false)
       .samples(
           {sample("%q: f32[2,3,4], %k: f32[2,5,4], %v: f32[2,5,6]", "attention(%q, %k, %v) {scale = 0.5}"),
            sample("%q: f32[2,2,3,4], %k: f32[2,1,5,4], %v: f32[2,1,5,4], %m: f32[3,5]",
@@ -144,11 +171,27 @@ OpDef attention_op() {
                   "attention(%q, %k, %v, %m) {scale = 0.5, masked = -10000, nan_as_zero = true}")});
 }
 
+OpDef attention_log_sum_op() {
+  return attention_like(
+             "attention_log_sum",
+             "The result of `attention`, and for each row the logarithm of the sum of exp(score), of which "
+             "the gradient of attention computes the softmax again (Dao et al., FlashAttention, 2022). The "
+             "logarithm of a row that is -inf throughout is 0. f16 and bf16 give logarithms in f32.",
+             true)
+      .samples({sample("%q: f32[2,3,4], %k: f32[2,5,4], %v: f32[2,5,6]",
+                       "attention_log_sum(%q, %k, %v) {scale = 0.5}"),
+                sample("%q: bf16[2,3,4], %k: bf16[2,5,4], %v: bf16[2,5,6], %m: bf16[3,5]",
+                       "attention_log_sum(%q, %k, %v, %m) {scale = 0.5}"),
+                sample("%q: f32[2,3,4], %k: f32[2,5,4], %v: f32[2,5,6], %m: bool[3,5]",
+                       "attention_log_sum(%q, %k, %v, %m) {scale = 0.5, nan_as_zero = true}")});
+}
+
 }  // namespace
 
 void add_attention(PluginBuilder& builder, const PluginContext&) {
   builder.add(rotary_embedding_op());
   builder.add(attention_op());
+  builder.add(attention_log_sum_op());
 }
 
 }  // namespace ferrite::standard

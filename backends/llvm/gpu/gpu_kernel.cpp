@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backends/llvm/gpu/attention/gpu_attention.h"
+#include "backends/llvm/gpu/attention/gpu_tiled_products.h"
 #include "backends/llvm/gpu/gemm/gpu_gemm.h"
 #include "backends/llvm/gpu/nest/block_reduction.h"
 #include "backends/llvm/gpu/nest/block_scan.h"
@@ -470,6 +471,8 @@ std::vector<GpuOption> gpu_options(const Target& target, const loop::Kernel& ker
   auto planned = kernel;
   if (const auto attention = plan_gpu_attention(target, planned))
     return {{0, "", gpu_attention_seconds(target, *attention), {}}};
+  if (const auto tiled = plan_gpu_tiled_products(target, planned))
+    return {{0, "", gpu_tiled_products_seconds(target, *tiled), {}}};
   return gpu_gemm_options(target, kernel);
 }
 
@@ -483,23 +486,25 @@ GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& tar
   result.module->setTargetTriple(triple);
   std::optional<GpuGemmPlan> gemm;
   const auto attention = plan_gpu_attention(target, kernel);
-  if (!attention && kernel.statements[0].kind == FE_STATEMENT_CONTRACT)
+  const auto tiled = attention ? std::nullopt : plan_gpu_tiled_products(target, kernel);
+  const bool products = attention || tiled;
+  if (!products && kernel.statements[0].kind == FE_STATEMENT_CONTRACT)
     gemm = plan_gpu_gemm(target, kernel, option);
   // Contractions without a plan are emitted as sums of products.
   for (auto& statement : kernel.statements)
-    if (!attention && !gemm && statement.kind == FE_STATEMENT_CONTRACT) {
+    if (!products && !gemm && statement.kind == FE_STATEMENT_CONTRACT) {
       statement.contract_a = statement.contract_b = loop::none;
       statement.contract_kind = FE_CONTRACT_GENERIC;
       statement.kind = loop::derived_kind(kernel.pool, statement);
     }
   // Try the templates in this order; launch_geometry_of() handles the remaining kernels.
-  const auto rows = attention || gemm ? std::nullopt : plan_row_reduction(target, kernel);
-  const auto columns = attention || gemm || rows ? std::nullopt : plan_column_reduction(target, kernel);
+  const auto rows = products || gemm ? std::nullopt : plan_row_reduction(target, kernel);
+  const auto columns = products || gemm || rows ? std::nullopt : plan_column_reduction(target, kernel);
   const auto transposition =
-      attention || gemm || rows || columns ? std::nullopt : plan_transpose_blocks(kernel);
+      products || gemm || rows || columns ? std::nullopt : plan_transpose_blocks(kernel);
   const auto scan =
-      attention || gemm || rows || columns || transposition ? std::nullopt : scan_of(target, kernel);
-  const auto geometry = attention || gemm || rows || columns || transposition || scan
+      products || gemm || rows || columns || transposition ? std::nullopt : scan_of(target, kernel);
+  const auto geometry = products || gemm || rows || columns || transposition || scan
                             ? LaunchGeometry()
                             : launch_geometry_of(*target.grid, kernel);
   KernelContext context(*result.module, target, kernel, entry);
@@ -514,6 +519,10 @@ GpuEmitResult emit_gpu_kernel(llvm::LLVMContext& llvm_context, const Target& tar
     ThreadBlock block(context);
     emit_gpu_attention(context, block, *attention);
     finish(block, attention->blocks(), attention->threads(*target.grid));
+  } else if (tiled) {
+    ThreadBlock block(context);
+    emit_gpu_tiled_products(context, block, *tiled);
+    finish(block, tiled->blocks(), tiled->threads(*target.grid));
   } else if (gemm) {
     ThreadBlock block(context);
     emit_gpu_gemm(context, block, *gemm);

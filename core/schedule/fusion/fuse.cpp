@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 
 #include "core/schedule/alignment.h"
-#include "core/schedule/fusion/accumulated_products.h"
 #include "core/schedule/fusion/advisor.h"
 #include "core/schedule/fusion/fused_gemm_chain.h"
 #include "core/schedule/fusion/fused_softmax.h"
 #include "core/schedule/fusion/fusion_costs.h"
 #include "core/schedule/fusion/groups.h"
 #include "core/schedule/fusion/legality.h"
+#include "core/schedule/fusion/matrix_products.h"
 #include "core/schedule/fusion/mismatch.h"
 #include "core/schedule/fusion/prologue.h"
 #include "core/schedule/fusion/unconsidered_pairs.h"
@@ -34,13 +34,6 @@ constexpr int64_t parts_of_launch = 8;
 /// Two statements that access one buffer: the second reads it after the first wrote it, or both only read it.
 using Edge = FusionPair;
 
-/// Storages that the caller owns: results, and inputs in whose memory the model may store results.
-std::set<BufferId> storages_of_caller(const LoopProgram& program) {
-  std::set<BufferId> result(program.inputs.begin(), program.inputs.end());
-  for (const BufferId b : program.outputs) result.insert(program.storage(b));
-  return result;
-}
-
 /// Groups a program's statements pair by pair, and records each decision in the ledger.
 class Fuser {
  public:
@@ -56,7 +49,7 @@ class Fuser {
         constant_(at_load(program).statements),
         gemm_chains_(program, deps_, constant_, limits),
         fused_softmax_(program, deps_, constant_, callers_, limits),
-        accumulated_(program, deps_, constant_, callers_, limits),
+        matrix_products_(program, deps_, constant_, callers_, limits),
         costs_(program, deps_, callers_, limits, advisor),
         groups_(program, deps_) {}
 
@@ -64,8 +57,8 @@ class Fuser {
     if (does(Feature::fuse)) {
       for (auto [a, b] : requests_.forced) attempt({a, b, none, false, 0});
       // Before any pair: a kernel of all these products needs every statement between them.
-      if (does(Feature::gemm_chains) && limits_.target.products == Products::any)
-        for (uint32_t s = 0; s < program_.statements.size(); ++s) attempt_accumulated(s);
+      if (does(Feature::gemm_chains) && limits_.target.products != Products::apart)
+        for (uint32_t s = 0; s < program_.statements.size(); ++s) attempt_matrix_products(s);
       // Producer-consumer pairs come first: a value that never reaches memory saves more than a second read
       // of one.
       auto edges = by_bytes(written_and_read());
@@ -172,12 +165,12 @@ class Fuser {
     }
   }
 
-  /// Fuses the products around the matrix that a contraction makes, where one of them sums over its rows.
-  void attempt_accumulated(uint32_t contraction) {
-    const auto statements = accumulated_.candidate(groups_, contraction);
+  /// Fuses the products around the matrix that a contraction makes.
+  void attempt_matrix_products(uint32_t contraction) {
+    const auto statements = matrix_products_.candidate(groups_, contraction);
     if (statements.empty() || statements.front() != contraction) return;
-    const auto answer = accumulated_.ask(statements);
-    // Matrices that are not summed over their rows are no such kernel; pairs of statements decide.
+    const auto answer = matrix_products_.ask(statements);
+    // Products of another form are no such kernel; pairs of statements decide.
     if (answer.refusal.category == category::contraction) return;
     attempt_all({statements.front(), statements.back(), none, false, 0}, statements, answer.refusal,
                 answer.shared);
@@ -572,7 +565,7 @@ class Fuser {
   const std::vector<bool> constant_;  ///< by statement: whether it runs at load
   const FusedGemmChain gemm_chains_;
   const FusedSoftmax fused_softmax_;
-  const AccumulatedProducts accumulated_;
+  const MatrixProducts matrix_products_;
   const FusionCosts costs_;
   Groups groups_;
   bool deferring_ = true;  ///< pairs that would make a fused GEMM chain are put off

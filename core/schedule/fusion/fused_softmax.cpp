@@ -19,6 +19,8 @@ constexpr int64_t least_softmax_rows = 16;
 /// The rows of a task, and a number of columns that a task walks quickly enough even while other workers are
 /// idle.
 constexpr int64_t rows_of_task = 64, few_columns = 1024;
+/// Maps of values of rows have this many fewer points than the scores, at least.
+constexpr int64_t least_columns = 2;
 
 }  // namespace
 
@@ -46,6 +48,29 @@ bool FusedSoftmax::reduces(const Groups& groups, std::span<const uint32_t> membe
     });
   };
   return has(FE_REDUCE_MAX) && has(FE_REDUCE_SUM);
+}
+
+/// Adds the maps that compute further results of a softmax's rows, such as the logarithm of the sum.
+void FusedSoftmax::add_row_results(const Groups& groups, uint32_t last,
+                                   std::vector<uint32_t>& members) const {
+  const auto is_row_map = [&](uint32_t group) {
+    return std::ranges::all_of(groups[group].statements, [&](uint32_t s) {
+      const auto& statement = program_.statements[s];
+      return statement.kind == FE_STATEMENT_MAP &&
+             statement.points(VarKind::parallel) * least_columns <=
+                 program_.statements[groups[members[0]].statements[0]].points(VarKind::parallel);
+    });
+  };
+  const auto is_member = [&](uint32_t group) {
+    return group == last || std::ranges::find(members, group) != members.end();
+  };
+  for (size_t k = 1; k < members.size(); ++k)
+    for (const uint32_t s : std::vector(groups[members[k]].statements))
+      for (const BufferId b : deps_.writes[s])
+        for (const uint32_t reader : deps_.readers[b])
+          if (const uint32_t group = groups.of(reader);
+              !is_member(group) && is_row_map(group) && members.size() < most_groups)
+            members.push_back(group);
 }
 
 std::vector<FusedSoftmax::Candidate> FusedSoftmax::candidates(const Groups& groups,
@@ -80,6 +105,7 @@ std::vector<FusedSoftmax::Candidate> FusedSoftmax::candidates(const Groups& grou
         }
     }
     if (!reduces(groups, result.groups) || !depends(last)) continue;
+    add_row_results(groups, last, result.groups);
     result.groups.push_back(last);
     results.push_back(std::move(result));
   }
@@ -103,14 +129,13 @@ FusedSoftmax::Answer FusedSoftmax::ask(const Groups& groups, const Candidate& ca
   const auto inside = [&](uint32_t s) { return std::ranges::binary_search(all.statements, s); };
   for (const uint32_t s : all.statements) {
     if (constant_[s]) return refuse(category::cost, "a part of it runs once, at load");
-    // Everything between the products moves into the kernel, so nothing outside may read it.
-    if (groups.of(s) != candidate.groups.back() && !std::ranges::all_of(deps_.after[s], inside))
-      return refuse(category::cycle, "another kernel depends on the statements between the products");
     for (const uint32_t other : all.statements)
       if (other != s)
         all.shared =
             std::min(all.shared, common_loops(program_, std::min(s, other), std::max(s, other), all.shared));
   }
+  if (!is_convex(deps_, all.statements))
+    return refuse(category::cycle, "another kernel depends on the statements between the products");
   auto kernel = kernel_of(program_, all, [&](BufferId storage) {
                   return !callers_.contains(storage) && std::ranges::all_of(deps_.readers[storage], inside) &&
                          std::ranges::all_of(deps_.writers[storage], inside);

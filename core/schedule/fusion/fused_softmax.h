@@ -42,6 +42,7 @@ class FusedSoftmax {
     return program_.statements[statement].kind == FE_STATEMENT_CONTRACT;
   }
   std::vector<uint32_t> writers_of(const Groups& groups, uint32_t group) const;
+  void add_row_results(const Groups& groups, uint32_t last, std::vector<uint32_t>& members) const;
   bool reduces(const Groups& groups, std::span<const uint32_t> members) const;
 
   const LoopProgram& program_;

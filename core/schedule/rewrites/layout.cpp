@@ -194,8 +194,15 @@ class LayoutChooser {
       if (!free_[access.storage] || !is_whole(access.storage) || takes_part_in_products(access.storage))
         continue;
       for (size_t d = 0; d + 1 < access.index->size(); ++d)
-        if (symbols_of((*access.index)[d]) == *innermost) request(access.storage, d);
+        if (symbols_of((*access.index)[d]) == *innermost && !is_innermost(access.storage, d))
+          request(access.storage, d);
     }
+  }
+
+  /// Whether all later dims have one element, so that neighbours along this one are adjacent as it is.
+  bool is_innermost(BufferId storage, size_t dim) const {
+    return std::ranges::all_of(std::span(program_.buffers[storage].dims).subspan(dim + 1),
+                               [](int64_t extent) { return extent == 1; });
   }
 
   /// Propagates decisions: a buffer that shares a statement with a decided one makes that dim innermost which

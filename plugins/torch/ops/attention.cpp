@@ -84,30 +84,29 @@ Value visible_keys(Context& c, const Attention& a) {
   return given ? binary(c, "logical_and", given, below) : below;
 }
 
-/// The scores, scaled and masked: what softmax takes. -inf where a key is hidden.
-Value scores(Context& c, Value q, Value k, Value mask, bool causal, double scale) {
-  Value s = binary(c, "mul", c.make("matmul", {q, transposed(c, k)}), scale);
-  const Value hidden = number_like(c, s, -infinity);
-  if (mask)
-    s = mask.dtype() == boolean ? select(c, mask, s, hidden)
-                                : binary(c, "add", s, cast_to(c, mask, s.dtype()));
-  return causal ? select(c, causal_mask(c, from_last(q, 1), from_last(k, 1)), s, hidden) : s;
-}
-
-/// The logarithm of the sum of exp of each row, and 0 for a row that is -inf throughout, as result `r`, which
-/// may have more queries than there are, or none.
-void give_log_sum(Context& c, size_t r, Value s) {
+/// Gives the logarithms as result `r`, which may have more queries than there are, or none.
+void give_log_sum(Context& c, size_t r, Value log) {
   const auto& type = c.result(r);
   if (product(type.dims) == 0) return c.give(r, full(c, type, 0));
-  Value log = log_sum_exp(c, s, {static_cast<int64_t>(s.rank()) - 1});
-  log = cast_to(c, select(c, binary(c, "eq", log, -infinity), number_like(c, log, 0), log), type.dtype);
-  Dims dims = log.dims();
-  dims.pop_back();
+  log = cast_to(c, log, type.dtype);
+  const Dims dims = log.dims();
   if (product(dims) == product(type.dims)) return c.give(r, reshape_to(c, log, type.dims));
   Dims rest = type.dims;
   if (rest.empty() || dims.empty()) c.bad("a logsumexp of rank ", rest.size());
   rest.back() -= dims.back();
-  c.give(r, concat(c, {reshape_to(c, log, dims), full(c, {type.dtype, rest}, infinity)}, dims.size() - 1));
+  c.give(r, concat(c, {log, full(c, {type.dtype, rest}, infinity)}, dims.size() - 1));
+}
+
+/// The probabilities as the second result; 0 in a row that is -inf throughout.
+void give_probabilities(Context& c, Value q, Value k, Value mask, double scale) {
+  const DType wide = accumulated(q.dtype());
+  Value s = c.make("matmul", {cast_to(c, q, wide), cast_to(c, transposed(c, k), wide)});
+  s = binary(c, "mul", s, scale);
+  if (mask && mask.dtype() == boolean) s = select(c, mask, s, number_like(c, s, -infinity));
+  if (mask && mask.dtype() != boolean) s = binary(c, "add", s, cast_to(c, mask, s.dtype()));
+  const Value dead = binary(c, "eq", over_last(c, "reduce_max", s), -infinity);
+  const Value p = select(c, dead, number_like(c, s, 0), c.make("softmax", {s}));
+  c.give(1, cast_to(c, p, c.result(1).dtype));
 }
 
 /// Whether the second result is the probabilities, not the logarithm of their divisor.
@@ -119,26 +118,21 @@ void attention(Context& c) {
   const Value k = for_each_head(c, a.k, heads), v = for_each_head(c, a.v, heads);
   // This form adds even a mask of bools.
   if (gives_probabilities(c) && a.mask && a.mask.dtype() == boolean) a.mask = cast_to(c, a.mask, a.q.dtype());
-  if (c.wants(1)) {
-    const DType wide = accumulated(a.q.dtype());
-    const Value s = scores(c, cast_to(c, a.q, wide), cast_to(c, k, wide), a.mask, a.causal, a.scale);
-    if (gives_probabilities(c)) {
-      const Value dead = binary(c, "eq", over_last(c, "reduce_max", s), -infinity);
-      const Value p = select(c, dead, number_like(c, s, 0), c.make("softmax", {s}));
-      c.give(1, cast_to(c, p, c.result(1).dtype));
-    } else {
-      give_log_sum(c, 1, s);
-    }
-  }
   const Value visible = visible_keys(c, a);
   Value mask = visible;
   if (a.mask && a.mask.dtype() != boolean) {
     mask = cast_to(c, a.mask, a.q.dtype());
     if (visible) mask = select(c, visible, mask, number_like(c, mask, -infinity));
   }
+  if (c.wants(1) && gives_probabilities(c)) give_probabilities(c, a.q, k, mask, a.scale);
+  const bool log_sum = c.wants(1) && !gives_probabilities(c);
   // A row without any key gives zeros.
-  c.give(0, mask ? c.make("attention", {a.q, k, v, mask}, attr("scale", a.scale), attr("nan_as_zero", true))
-                 : c.make("attention", {a.q, k, v}, attr("scale", a.scale)));
+  std::vector<Value> operands = {a.q, k, v};
+  std::vector attrs = {attr("scale", a.scale)};
+  if (mask) operands.push_back(mask), attrs.push_back(attr("nan_as_zero", true));
+  const auto results = c.graph.make_all(log_sum ? "attention_log_sum" : "attention", operands, attrs);
+  c.give(0, results[0]);
+  if (log_sum) give_log_sum(c, 1, results[1]);
   // States of random numbers, and masks for debugging.
   for (size_t r = 2; r < c.result_count(); ++r)
     if (c.wants(r)) c.give(r, full(c, c.result(r), 0));
@@ -204,6 +198,8 @@ constexpr OpEntry attention_entries[] = {
      "query key value dropout_p is_causal ~return_debug_mask scale", attention},
     {"aten._scaled_dot_product_efficient_attention.default",
      "query key value attn_bias ~compute_log_sumexp dropout_p is_causal scale", attention},
+    {"aten._scaled_dot_product_cudnn_attention.default",
+     "query key value attn_bias ~compute_log_sumexp dropout_p is_causal ~return_debug_mask scale", attention},
     {"aten._scaled_dot_product_fused_attention_overrideable.default",
      "query key value attn_bias dropout_p is_causal ~return_debug_mask scale", attention},
     {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
@@ -215,6 +211,10 @@ constexpr OpEntry attention_entries[] = {
     {"aten._scaled_dot_product_efficient_attention_backward.default",
      "grad_out_ query key value attn_bias out logsumexp ~philox_seed ~philox_offset dropout_p "
      "~grad_input_mask is_causal scale",
+     attention_backward},
+    {"aten._scaled_dot_product_cudnn_attention_backward.default",
+     "grad_out query key value out logsumexp ~philox_seed ~philox_offset attn_bias ~cum_seq_q ~cum_seq_k "
+     "~max_q ~max_k dropout_p is_causal scale",
      attention_backward},
     {"aten._scaled_dot_product_fused_attention_overrideable_backward.default",
      "grad_out query key value attn_bias ~grad_input_mask out logsumexp ~cum_seq_q ~cum_seq_k ~max_q ~max_k "

@@ -152,7 +152,7 @@ def survey(session: Any, nodes: Sequence[fx.Node], sizes: Sizes) -> dict[fx.Node
     return refused
 
 
-def _why_left(node: fx.Node) -> str | None:
+def _why_left(node: fx.Node, options: Options) -> str | None:
     """Why a node runs in PyTorch by choice: it is no fallback. None: Ferrite compiles it."""
     if node.target is seeds_op:
         return "it draws from PyTorch's generator"
@@ -160,6 +160,8 @@ def _why_left(node: fx.Node) -> str | None:
         return "PyTorch's process group runs it"
     value = node.args[0].meta.get("val") if node.args and isinstance(node.args[0], fx.Node) else None
     if not isinstance(value, torch.Tensor) or value.device.type != "cuda":
+        return None
+    if not options.pytorch_kernels:
         return None
     if node.target is torch.ops.aten.convolution_backward.default:
         return "gradients of convolutions are faster in PyTorch's library for this device"
@@ -200,7 +202,7 @@ class _Compiler:
             for node in module.graph.nodes
             if node.op == "call_function" and node not in self.copies and not is_symbolic(node)
         ]
-        self.left = {node: reason for node in self.computing if (reason := _why_left(node))}
+        self.left = {node: reason for node in self.computing if (reason := _why_left(node, self.options))}
         self.unsupported = {
             node: reason for node in self.computing if node not in self.left and (reason := why_not(node))
         }

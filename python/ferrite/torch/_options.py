@@ -53,6 +53,8 @@ class Options:
     freeze: the weights of a graph that computes no gradients are constants of its program, which computes
         with them, and stores them as its kernels read them, when it is compiled. Later changes of the weights
         have no effect.
+    pytorch_kernels: operators that PyTorch's own library computes faster on a device run there: gradients of
+        convolutions, and attention with a gradient, on CUDA. False: Ferrite compiles them.
     activation_memory_budget: how much the forward pass keeps for the backward pass, from 0, as little as
         possible, to 1, all that is expensive to compute again. A smaller budget never keeps more bytes.
     """
@@ -66,6 +68,7 @@ class Options:
     profile: str | None = None
     tune: float | str | None = None
     freeze: bool = False
+    pytorch_kernels: bool = True
     activation_memory_budget: float = 1.0
 
     @staticmethod
@@ -98,7 +101,7 @@ class Options:
             close = difflib.get_close_matches(str(options.fallback), _fallbacks, n=1)
             hint = f"did you mean '{close[0]}'?" if close else "it may be 'warn', 'error' or 'silent'"
             raise _wrong(f"option 'fallback' is '{options.fallback}'; {hint}")
-        for name in ("fallback_random", "freeze"):
+        for name in ("fallback_random", "freeze", "pytorch_kernels"):
             if not isinstance(getattr(options, name), bool):
                 raise _wrong(f"option '{name}' is {getattr(options, name)!r}; it may be True or False")
         threads = options.threads

@@ -37,6 +37,8 @@ struct Attention {
   bool values_transposed = false;   // [batch, heads, features, columns]
   DType scores = f32;               // type in which they are stored between the statements
   bool divided = false;             // by the sum, else multiplied by its reciprocal
+  bool log_sum = false;             // of the exponentials is a result, too
+  bool nan_as_zero = false;
 };
 
 struct Built {
@@ -62,6 +64,7 @@ Built attention(const Attention& shape) {
   built.values = b.input(shape.dtype, dims(columns, shape.features, shape.values_transposed));
   if (shape.mask == Mask::added) built.mask = b.input(f32, {batch, columns});
   built.out = b.output(shape.dtype, dims(rows, shape.features, false));
+  const auto log_sum = shape.log_sum ? b.output(f32, {batch, heads, rows}) : none;
   const auto local = [&](DType dtype, bool of_row) {
     return of_row ? b.buffer(dtype, FE_BUFFER_LOCAL, {batch, heads, rows, columns}, {0, 0, 0, 1})
                   : b.buffer(dtype, FE_BUFFER_LOCAL, {batch, heads, rows}, {0, 0, 0});
@@ -98,7 +101,16 @@ Built attention(const Attention& shape) {
   auto total = b.load(sum, {v[0], v[1], v[2]});
   weight = shape.divided ? b.prim(Prim::div_, weight, total)
                          : b.prim(Prim::mul_, weight, b.prim(Prim::reciprocal_, total));
+  if (shape.nan_as_zero)
+    weight = b.prim(Prim::where_, b.prim(Prim::isnan_, weight), b.constant(f32, 0), weight);
   b.store(weights, {v[0], v[1], v[2], v[3]}, weight);
+
+  if (shape.log_sum) {
+    v = b.begin(FE_STATEMENT_MAP, {batch, heads, rows});
+    const std::vector<Expr> row = {v[0], v[1], v[2]};
+    const auto log = b.prim(Prim::add_, b.prim(Prim::log_, b.load(sum, row)), b.load(most, row));
+    b.store(log_sum, row, log);
+  }
 
   v = b.begin(FE_STATEMENT_CONTRACT, {batch, heads, rows, shape.features}, {columns});
   auto result = b.contract(b.load(weights, {v[0], v[1], v[2], v[4]}),
@@ -180,14 +192,16 @@ TEST(GpuAttention, Masks) {
 
 /// With a mask of [batch, columns] that `fill` writes.
 template <class Fill>
-void check_masked(int64_t columns, int64_t batch, Fill&& fill) {
+void check_masked(int64_t columns, int64_t batch, Fill&& fill, bool log_sum = false) {
   const Attention shape{.batch = batch,
                         .heads = 1,
                         .rows = 18,
                         .columns = columns,
                         .depth = 16,
                         .features = 16,
-                        .mask = Mask::added};
+                        .mask = Mask::added,
+                        .log_sum = log_sum,
+                        .nan_as_zero = log_sum};
   Options options;
   options.set = [&, mask = attention(shape).mask](loop::BufferId buffer, char* data) {
     if (buffer == mask) fill(reinterpret_cast<float*>(data));
@@ -197,15 +211,19 @@ void check_masked(int64_t columns, int64_t batch, Fill&& fill) {
 
 TEST(GpuAttention, RowsOfWhichNothingIsLeft) {
   const auto infinity = -std::numeric_limits<float>::infinity();
-  for (const int64_t columns : {64, 150}) {
+  for (const bool log_sum : {false, true}) {
+    const int64_t columns = log_sum ? 64 : 150;
     // All of the first batch entry, the beginning of the second, the end of the third.
-    check_masked(columns, 3, [&](float* values) {
-      for (int64_t k = 0; k < columns; ++k) {
-        values[k] = infinity;
-        values[columns + k] = k < columns - 3 ? infinity : 0;
-        values[2 * columns + k] = k < 5 ? 1 : infinity;
-      }
-    });
+    check_masked(
+        columns, 3,
+        [&](float* values) {
+          for (int64_t k = 0; k < columns; ++k) {
+            values[k] = infinity;
+            values[columns + k] = k < columns - 3 ? infinity : 0;
+            values[2 * columns + k] = k < 5 ? 1 : infinity;
+          }
+        },
+        log_sum);
     if (HasFatalFailure()) return;
   }
 }
@@ -220,6 +238,20 @@ TEST(GpuAttention, LeastNumbersAsMasks) {
       values[columns + k] = least;
     }
   });
+}
+
+TEST(GpuAttention, LogarithmsOfSums) {
+  for (const auto mask : {Mask::none, Mask::added, Mask::causal}) {
+    check_attention({.batch = 2,
+                     .heads = 2,
+                     .rows = 70,
+                     .columns = 61,
+                     .depth = 16,
+                     .features = 16,
+                     .mask = mask,
+                     .log_sum = true});
+    if (HasFatalFailure()) return;
+  }
 }
 
 TEST(GpuAttention, SpecialValues) {

@@ -214,6 +214,7 @@ class Backend(BackendTest):
             ({"plugins": [3]}, "option 'plugins' is [3]; give a list of paths"),
             ({"profile": True}, "option 'profile' is True; give the name"),
             ({"tune": True}, "option 'tune' is True; give the seconds"),
+            ({"pytorch_kernels": 0}, "option 'pytorch_kernels' is 0; it may be True or False"),
             ({"freeze": "yes"}, "option 'freeze' is 'yes'; it may be True or False"),
         ):
             with self.subTest(options=options):

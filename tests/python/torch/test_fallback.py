@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import unittest
 import warnings
 import weakref
 
@@ -266,11 +267,11 @@ class Fallback(BackendTest):
         torch.manual_seed(7)
         self.compare(self.compiled(f, fallback="silent")(torch.zeros(5)), expected)
 
-    def left_on_cuda(self, function, *shape):
+    def left_on_cuda(self, function, *shape, **options):
         """The overloads of the function's nodes that PyTorch is to run on a GPU. None is needed for fake tensors."""
         with FakeTensorMode():
             graph = make_fx(function)(torch.empty(shape, device="cuda:0", dtype=torch.bfloat16)).graph
-        return [str(node.target) for node in graph.nodes if ferrite.torch._compile._why_left(node)]
+        return [str(node.target) for node in graph.nodes if ferrite.torch._compile._why_left(node, ferrite.torch._options.Options(**options))]
 
     def test_attention_with_a_gradient_is_left_to_pytorch_on_cuda(self):
         attention = torch.ops.aten._scaled_dot_product_efficient_attention
@@ -293,6 +294,31 @@ class Fallback(BackendTest):
             ],
         )
         self.assertEqual(self.left_on_cuda(inference, 2, 4, 16, 32), [])
+        self.assertEqual(self.left_on_cuda(training, 2, 4, 16, 32, pytorch_kernels=False), [])
+
+    @unittest.skipUnless(torch.cuda.is_available(), "a CUDA device is needed")
+    def test_attention_with_a_gradient_is_compiled_on_cuda(self):
+        for shape, keys, causal, masked in (((2, 4, 128, 64), 128, True, False), ((1, 3, 77, 40), 104, False, True)):
+            with self.subTest(shape=shape, causal=causal, masked=masked):
+                torch.manual_seed(0)
+                q = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+                k, v = torch.randn(2, *shape[:2], keys, shape[3], device="cuda", dtype=torch.bfloat16)
+                mask = torch.rand(shape[0], 1, shape[2], keys, device="cuda") > 0.3 if masked else None
+
+                def attention(q, k, v, mask=mask, causal=causal):
+                    return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, is_causal=causal)
+
+                def gradients(function, *tensors):
+                    tensors = [each.detach().clone().requires_grad_() for each in tensors]
+                    result = function(*tensors)
+                    result.square().sum().backward()
+                    return [result.detach().double(), *(each.grad.double() for each in tensors)]
+
+                exact = gradients(attention, q.double(), k.double(), v.double())
+                expected = gradients(attention, q, k, v)
+                ours = gradients(self.compiled(attention, pytorch_kernels=False, fallback="error"), q, k, v)
+                for wanted, theirs, given in zip(exact, expected, ours, strict=True):
+                    self.assertLessEqual((given - wanted).norm(), 1.3 * (theirs - wanted).norm())
 
     def test_gradients_of_convolutions_are_left_to_pytorch_on_cuda(self):
         def gradient(x):

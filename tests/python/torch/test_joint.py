@@ -183,6 +183,14 @@ class Joint(BackendTest):
         self.assertTrue(all(map(torch.equal, first, second)))
         self.assertFalse(all(map(torch.equal, own, before)))
 
+    def test_attention_keeps_its_result_and_a_logarithm_for_each_query(self):
+        class Attention(nn.Module):
+            def forward(self, q, k, v):
+                return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+        q, k, v = (torch.randn(2, 3, 24, 16).requires_grad_() for _ in range(3))
+        self.assertEqual(self.check_joint(Attention(), q, k, v), 3 * q.nbytes + 4 * q.nbytes // 4 + 4 * 2 * 3 * 24)
+
     def test_places_are_kept_in_narrow_integers(self):
         class Largest(nn.Module):
             def forward(self, x):

@@ -209,7 +209,7 @@ double tile_cycles(const StreamingSoftmax& plan) {
 std::optional<StreamingSoftmax> plan_streaming_softmax(const Target& target, loop::Kernel& kernel,
                                                        const AttentionBlocks& whole) {
   const auto found = loop::find_softmax_products(kernel.pool, kernel, loop::SoftmaxOperands::any);
-  if (!found) return std::nullopt;
+  if (!found || found.nan_as_zero || !found.between.stores.empty()) return std::nullopt;
   StreamingSoftmax plan;
   if (!Statements(kernel, found, plan).make()) return std::nullopt;
   const int64_t extent = found.row.extent, columns = found.column.extent;

@@ -9,10 +9,13 @@
 #include <array>
 #include <limits>
 #include <numbers>
+#include <numeric>
+#include <optional>
 #include <span>
 
 #include "backends/llvm/gemm/tile_sizes.h"
-#include "backends/llvm/gpu/attention/key_value_tiles.h"
+#include "backends/llvm/gpu/attention/lane_rows.h"
+#include "backends/llvm/gpu/attention/operand_tiles.h"
 #include "backends/llvm/gpu/gemm/matrix_instruction.h"
 #include "ferrite/emitter/body_emitter.h"
 
@@ -20,62 +23,8 @@ namespace ferrite::emitter {
 
 namespace {
 
-using Fragment = GpuMachine::Matrix::Fragment;
 using Values = std::vector<llvm::Value*>;
 using Slots = std::vector<llvm::AllocaInst*>;
-
-/// The sums of a lane that lie in one row, in column order.
-struct LaneRow {
-  int64_t line = 0;
-  std::vector<size_t> sums;
-};
-
-std::vector<LaneRow> rows_of_lane(const GpuMachine::Matrix& matrix) {
-  std::vector<LaneRow> rows;
-  const auto& elements = matrix.sums.elements;
-  for (size_t e = 0; e < elements.size(); ++e) {
-    auto row = std::ranges::find(rows, elements[e].line, &LaneRow::line);
-    if (row == rows.end()) row = rows.insert(row, {elements[e].line, {}});
-    row->sums.push_back(e);
-  }
-  return rows;
-}
-
-/// The position of a row operand's element among the sums: which of the adjacent instructions, and which of
-/// its sums.
-std::optional<std::pair<int64_t, size_t>> sum_of(const GpuMachine::Matrix& matrix, size_t element) {
-  const auto& at = matrix.row.elements[element];
-  const auto& sums = matrix.sums.elements;
-  for (size_t e = 0; e < sums.size(); ++e)
-    if (sums[e].line == at.line && sums[e].depth == at.depth % matrix.columns)
-      return std::pair(at.depth / matrix.columns, e);
-  return std::nullopt;
-}
-
-/// Whether the sums have the fragment layout of the row operand, so that each lane can use results of the
-/// instruction as its operand. Adjacent lanes share a row, and each lane holds adjacent elements of it.
-bool gives_what_it_takes(const GpuMachine::Matrix& matrix) {
-  const auto &row = matrix.row, &sums = matrix.sums;
-  const auto same = [](const auto& x, const auto& y) { return x.line == y.line && x.depth == y.depth; };
-  if (row.divisor != sums.divisor || !same(row.quotient, sums.quotient) ||
-      !same(row.remainder, sums.remainder) || sums.quotient.depth != 0 || sums.remainder.line != 0 ||
-      matrix.depth % matrix.columns != 0)
-    return false;
-  for (size_t e = 0; e < row.elements.size(); ++e)
-    if (!sum_of(matrix, e)) return false;
-  for (const auto& lane_row : rows_of_lane(matrix))
-    for (size_t k = 0; k < lane_row.sums.size(); ++k)
-      if (sums.elements[lane_row.sums[k]].depth != static_cast<int64_t>(k)) return false;
-  // Elements of one operand must be adjacent, and the lanes of a row must cover the columns of one
-  // instruction.
-  for (size_t e = 0; e < row.elements.size(); ++e) {
-    const auto& first = row.elements[e - e % row.together];
-    if (row.elements[e].line != first.line ||
-        row.elements[e].depth != first.depth + static_cast<int64_t>(e % row.together))
-      return false;
-  }
-  return row.remainder.depth * static_cast<int64_t>(row.divisor) == matrix.columns;
-}
 
 class AttentionEmitter {
  public:
@@ -212,10 +161,16 @@ class AttentionEmitter {
 
   void make_tiles() {
     between_.start(point_);
-    const auto make = [&](const loop::SoftmaxProducts::Operand& operand, const loop::Var& column,
+    const auto make = [&](const loop::ProductOperand& operand, const loop::Var& column,
                           const loop::Var& other, bool column_is_depth) {
-      return KeyValueTiles(context_, block_, plan_, operand, {column, other, column_is_depth},
-                           between_.index(operand.address));
+      OperandTiles::Shape shape{.dtype = products_.dtype,
+                                .along = column,
+                                .other = other,
+                                .along_is_depth = column_is_depth,
+                                .extent = plan_.columns,
+                                .whole = machine_.depth,
+                                .threads = plan_.threads(block_.machine())};
+      return OperandTiles(context_, block_, operand, shape, between_.index(operand.address));
     };
     tiles_.push_back(make(products_.columns, products_.column, products_.depth, false));
     tiles_.push_back(make(products_.values, products_.summed, products_.feature, true));
@@ -246,19 +201,13 @@ class AttentionEmitter {
     const auto rows = static_cast<size_t>(plan_.fragments) * lane_rows_.size();
     slots(maximum_, rows, -std::numeric_limits<double>::infinity());
     slots(sum_, rows, 0);
-    const auto fragments = static_cast<size_t>(plan_.fragments) * matrix_.sums();
-    slots(results_, fragments * static_cast<size_t>(feature_tiles()), 0);
-    slots(scores_, fragments * static_cast<size_t>(column_tiles()), 0);
-  }
-  std::span<llvm::AllocaInst* const> sums_at(const Slots& slots, int64_t tiles, int64_t fragment,
-                                             int64_t tile) const {
-    return std::span(slots).subspan(static_cast<size_t>(fragment * tiles + tile) * matrix_.sums(),
-                                    matrix_.sums());
+    results_.emplace(context_, machine_, plan_.fragments, feature_tiles());
+    scores_.emplace(context_, machine_, plan_.fragments, column_tiles());
   }
 
   /// Processes the tile in the buffer, whose first column is `column`.
   void take(llvm::Value* column, llvm::Value* buffer) {
-    for (auto* slot : scores_) builder_.CreateStore(number(0), slot);
+    scores_->clear();
     const auto columns = tiles_[0].tile(buffer), values = tiles_[1].tile(buffer);
     for (int64_t step = 0; step < depth_steps(); ++step) {
       const auto operands =
@@ -266,7 +215,7 @@ class AttentionEmitter {
       for (int64_t f = 0; f < plan_.fragments; ++f)
         for (int64_t c = 0; c < column_tiles(); ++c)
           matrix_.multiply(rows_operands_[static_cast<size_t>(f)][static_cast<size_t>(step)],
-                           operands[static_cast<size_t>(c)], sums_at(scores_, column_tiles(), f, c));
+                           operands[static_cast<size_t>(c)], scores_->at(f, c));
     }
     for (int64_t f = 0; f < plan_.fragments; ++f)
       for (size_t r = 0; r < lane_rows_.size(); ++r) weigh(f, r, column);
@@ -274,10 +223,9 @@ class AttentionEmitter {
       const auto operands =
           matrix_.column_operands(values, context_.i64(0), step * machine_.depth, feature_tiles());
       for (int64_t f = 0; f < plan_.fragments; ++f) {
-        const auto weights = weights_of(f, step);
+        const auto weights = scores_->as_rows(f, step, products_.dtype);
         for (int64_t n = 0; n < feature_tiles(); ++n)
-          matrix_.multiply(weights, operands[static_cast<size_t>(n)],
-                           sums_at(results_, feature_tiles(), f, n));
+          matrix_.multiply(weights, operands[static_cast<size_t>(n)], results_->at(f, n));
       }
     }
   }
@@ -320,18 +268,16 @@ class AttentionEmitter {
     llvm::Value* total = builder_.CreateFMul(builder_.CreateLoad(type_, sum_[row]), correction);
     for (int64_t c = 0; c < column_tiles(); ++c) {
       auto* exponentials = power(scores[static_cast<size_t>(c)]);
-      const auto slots = sums_at(scores_, column_tiles(), fragment, c);
-      for (size_t k = 0; k < sums.size(); ++k) {
-        auto* each =
-            sums.size() == 1 ? exponentials : builder_.CreateExtractElement(exponentials, uint64_t{k});
-        total = builder_.CreateFAdd(total, each);
-        builder_.CreateStore(each, slots[sums[k]]);
-      }
+      for (size_t k = 0; k < sums.size(); ++k)
+        total = builder_.CreateFAdd(total, sums.size() == 1
+                                               ? exponentials
+                                               : builder_.CreateExtractElement(exponentials, uint64_t{k}));
+      scores_->set(fragment, c, sums, exponentials);
     }
     builder_.CreateStore(total, sum_[row]);
     for (int64_t n = 0; n < feature_tiles(); ++n)
       for (const size_t k : sums) {
-        auto* slot = sums_at(results_, feature_tiles(), fragment, n)[k];
+        auto* slot = results_->at(fragment, n)[k];
         builder_.CreateStore(builder_.CreateFMul(builder_.CreateLoad(type_, slot), correction), slot);
       }
   }
@@ -340,14 +286,6 @@ class AttentionEmitter {
     const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
     return type ? type->getNumElements() : 1;
   }
-  llvm::Value* lane_values(std::span<llvm::AllocaInst* const> slots, const std::vector<size_t>& sums) {
-    if (sums.size() == 1) return builder_.CreateLoad(type_, slots[sums[0]]);
-    llvm::Value* result = llvm::PoisonValue::get(vector(type_, sums.size()));
-    for (size_t k = 0; k < sums.size(); ++k)
-      result = builder_.CreateInsertElement(result, builder_.CreateLoad(type_, slots[sums[k]]), uint64_t{k});
-    return result;
-  }
-
   /// The scores of the lane's adjacent columns in one row of one instruction's results; -inf past the last
   /// column.
   llvm::Value* score(int64_t fragment, size_t lane_row, int64_t tile, llvm::Value* column) {
@@ -370,7 +308,7 @@ class AttentionEmitter {
     if (extent % lanes != 0)
       point.mask = context_.lane_mask(builder_.CreateNSWSub(context_.i64(extent), first), point.lanes);
     between_.start(point);
-    between_.bind_reduced(0, lane_values(sums_at(scores_, column_tiles(), fragment, tile), sums));
+    between_.bind_reduced(0, scores_->values(fragment, tile, sums));
     auto* value = between_.lanes_of(products_.score);
     if (even) return value;
     llvm::Value* left = context_.splat(builder_.CreateNSWSub(context_.i64(extent), wanted), point.lanes);
@@ -387,35 +325,19 @@ class AttentionEmitter {
     return value;
   }
 
-  /// The exponentials as the instruction's operand, for the columns of one step of its depth.
-  Values weights_of(int64_t fragment, int64_t step) {
-    const auto& layout = machine_.row;
-    Values result;
-    for (size_t e = 0; e < layout.elements.size(); e += layout.together) {
-      llvm::Value* values = llvm::PoisonValue::get(vector(type_, layout.together));
-      for (size_t k = 0; k < layout.together; ++k) {
-        const auto [tile, sum] = *sum_of(machine_, e + k);
-        const auto slots =
-            sums_at(scores_, column_tiles(), fragment, step * (machine_.depth / machine_.columns) + tile);
-        auto* each = builder_.CreateLoad(type_, slots[sum]);
-        values = layout.together == 1 ? each : builder_.CreateInsertElement(values, each, uint64_t{k});
-      }
-      result.push_back(as_operand(products_.dtype == bf16
-                                      ? context_.narrow_bf16(values)
-                                      : builder_.CreateFPTrunc(values, vector(element_, layout.together))));
-    }
-    return result;
-  }
-
   void store() {
     for (int64_t f = 0; f < plan_.fragments; ++f)
       for (size_t r = 0; r < lane_rows_.size(); ++r) {
         const auto& sums = lane_rows_[r].sums;
-        auto* sum = builder_.CreateLoad(type_, sum_[static_cast<size_t>(f) * lane_rows_.size() + r]);
-        auto* inverse_sum = builder_.CreateFDiv(
-            number(1), of_all_lanes(sum, [&](auto* x, auto* y) { return builder_.CreateFAdd(x, y); }));
+        const size_t number_of_row = static_cast<size_t>(f) * lane_rows_.size() + r;
+        auto* sum = of_all_lanes(builder_.CreateLoad(type_, sum_[number_of_row]),
+                                 [&](auto* x, auto* y) { return builder_.CreateFAdd(x, y); });
+        auto* inverse_sum = builder_.CreateFDiv(number(1), sum);
+        // A row that is -inf throughout has the sum 0 here; a NaN or infinite score makes the sum NaN.
+        auto* is_nan = builder_.CreateFCmpUEQ(sum, number(0));
         auto* row = row_of(f, r, false);
         context_.when(builder_.CreateICmpSLT(row, context_.i64(products_.row.extent)), "row", [&] {
+          store_row_results(row, builder_.CreateLoad(type_, maximum_[number_of_row]), sum);
           for (int64_t n = 0; n < feature_tiles(); ++n) {
             auto point = point_of_row(row);
             point.set(products_.feature.symbol,
@@ -424,13 +346,30 @@ class AttentionEmitter {
             point.lanes = static_cast<unsigned>(sums.size());
             point.aligned = true;
             finish_.start(point);
-            finish_.bind_reduced(
-                0, builder_.CreateFMul(lane_values(sums_at(results_, feature_tiles(), f, n), sums),
-                                       context_.splat(inverse_sum, point.lanes)));
+            auto* result =
+                builder_.CreateFMul(results_->values(f, n, sums), context_.splat(inverse_sum, point.lanes));
+            if (products_.nan_as_zero)
+              result = builder_.CreateSelect(is_nan, llvm::Constant::getNullValue(result->getType()), result);
+            finish_.bind_reduced(0, result);
             finish_.store(finish_.finish_stores());
           }
         });
       }
+  }
+
+  /// All lanes of a row have its reductions; the one with the first column stores what is made of them.
+  void store_row_results(llvm::Value* row, llvm::Value* most, llvm::Value* sum) {
+    if (products_.between.stores.empty()) return;
+    context_.when(builder_.CreateICmpEQ(lane_column_, context_.i64(0)), "row_results", [&] {
+      // The sum of a row that is -inf throughout is NaN: its elements are -inf - -inf.
+      auto* none = builder_.CreateFCmpOEQ(most, number(-std::numeric_limits<double>::infinity()));
+      between_.start(point_of_row(row));
+      between_.bind_reduced(products_.most, most);
+      between_.bind_reduced(products_.sum, builder_.CreateSelect(none, llvm::ConstantFP::getNaN(type_), sum));
+      std::vector<size_t> stores(products_.between.stores.size());
+      std::iota(stores.begin(), stores.end(), size_t{0});
+      between_.store(stores);
+    });
   }
 
   KernelContext& context_;
@@ -448,9 +387,9 @@ class AttentionEmitter {
   llvm::Value* lane_column_ = nullptr;              ///< column of the lane's first sum
   Values rows_, read_rows_;                         ///< by fragment and row of the lane
   std::vector<std::vector<Values>> rows_operands_;  ///< by fragment and step of the depth
-  std::vector<KeyValueTiles> tiles_;                ///< tiles of keys and of values
+  std::vector<OperandTiles> tiles_;                 ///< tiles of keys and of values
   Slots maximum_, sum_;                             ///< by fragment and row of the lane
-  Slots results_, scores_;                          ///< by fragment, instruction and sum
+  std::optional<LaneSums> results_, scores_;
 };
 
 }  // namespace

@@ -17,8 +17,9 @@ extern "C" {
 // The statements with which a target's contractions may share a kernel, apart from the maps after them.
 #define FE_PRODUCTS_ANY 0u    // other contractions and reductions, row by row
 #define FE_PRODUCTS_APART 1u  // nothing: each contraction has a kernel of its own
-// Nothing, with one exception: two contractions with a softmax over the rows between them form one kernel, if
-// find_softmax_products() of ferrite/analysis/softmax_products.hpp accepts it.
+// Nothing, with two exceptions: two contractions with a softmax over the rows between them form one kernel,
+// if find_softmax_products() of ferrite/analysis/softmax_products.hpp accepts it, and so do the products of a
+// gradient of attention, if find_tiled_products() of ferrite/analysis/tiled_products.hpp does.
 #define FE_PRODUCTS_SOFTMAX 2u
 
 // 0 from a provider means "not stated". A measurement on the device takes precedence over a stated value; the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Matrix products around matrices that some of them sum over the rows, as in the gradient of attention, as
-// one kernel. Such a kernel never stores the matrices.
+// Products of matrices that are products themselves, as in the gradient of attention, as one kernel. Such a
+// kernel never stores the matrices between the products.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,15 @@
 
 namespace ferrite::core::schedule {
 
-/// Collects the statements around a matrix that a contraction makes. find_accumulated_products() defines the
-/// kernel's shape; statements that do not have it stay separate.
-class AccumulatedProducts {
+/// Collects the statements around a matrix that a contraction makes. The kernel's shape is defined by
+/// find_accumulated_products() for targets with Products::any, and by find_tiled_products() for those with
+/// Products::softmax; statements that do not have it stay separate.
+class MatrixProducts {
  public:
   /// Keeps references. `constant`: by statement, whether it reads only constants. `callers`: storages that
   /// outlive the program's kernels.
-  AccumulatedProducts(const LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant,
-                      const std::set<BufferId>& callers, const FusionLimits& limits)
+  MatrixProducts(const LoopProgram& program, const Dependencies& deps, const std::vector<bool>& constant,
+                 const std::set<BufferId>& callers, const FusionLimits& limits)
       : program_(program), deps_(deps), constant_(constant), callers_(callers), limits_(limits) {}
 
   /// The contraction, which makes a matrix, with all statements that work on it and on the matrices computed
@@ -33,13 +34,15 @@ class AccumulatedProducts {
     Refusal refusal;  ///< an empty category: the statements are to be one kernel
     uint32_t shared = 0;
   };
-  /// Asks about a candidate.
-  Answer ask(std::span<const uint32_t> statements) const;
+  /// Asks about a candidate, or about a part of it that works on copies of the matrices of the whole.
+  Answer ask(std::span<const uint32_t> statements) const { return ask(statements, statements); }
+  Answer ask(std::span<const uint32_t> part, std::span<const uint32_t> whole) const;
 
  private:
+  Answer ask_accumulated(const Kernel& kernel, uint32_t shared) const;
+  Answer ask_tiled(Kernel& kernel, uint32_t shared) const;
   bool has_loops(uint32_t statement, std::span<const Var> loops) const;
   bool is_matrix(BufferId storage) const;
-  bool is_convex(std::span<const uint32_t> statements) const;
 
   const LoopProgram& program_;
   const Dependencies& deps_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "core/schedule/fusion/accumulated_products.h"
+#include "core/schedule/fusion/matrix_products.h"
 
 #include <algorithm>
 
@@ -7,13 +7,17 @@
 
 #include "core/schedule/group_kernel.h"
 #include "ferrite/analysis/accumulated_products.hpp"
+#include "ferrite/analysis/tiled_products.hpp"
 #include "ferrite/counted.hpp"
 
 namespace ferrite::core::schedule {
 namespace {
 
-/// Fewer rows leave most of a block empty.
-constexpr int64_t least_accumulated_rows = 16;
+/// Fewer rows leave most of a block, or of a tile, empty.
+constexpr int64_t least_rows = 16;
+/// The rows of a tile, and a dim that a task walks quickly enough even while other workers are idle.
+constexpr int64_t rows_of_tile = 64, short_walk = 1024;
+constexpr int64_t tiled_workers_of_task = 8;
 /// The kernel saves the traffic of the matrices, so it may leave this share of the workers idle.
 constexpr int64_t workers_of_task = 2;
 
@@ -21,41 +25,33 @@ constexpr int64_t workers_of_task = 2;
 // cost.
 constexpr int64_t least_products = 3;
 
+MatrixProducts::Answer refuse(std::string_view category, std::string text) {
+  return {{category, std::move(text)}, 0};
+}
+
+/// The number of points of the shared loops.
+int64_t points(const Kernel& kernel, uint32_t shared) {
+  int64_t result = 1;
+  for (uint32_t k = 0; k < shared; ++k) result *= kernel.statements[0].vars[k].extent;
+  return result;
+}
+
 }  // namespace
 
 /// Whether the statement has exactly these parallel loops, by extent.
-bool AccumulatedProducts::has_loops(uint32_t statement, std::span<const Var> loops) const {
+bool MatrixProducts::has_loops(uint32_t statement, std::span<const Var> loops) const {
   const auto& vars = program_.statements[statement].vars;
   return program_.statements[statement].parallel_count() == loops.size() &&
          std::ranges::equal(std::span(vars).first(loops.size()), loops, {}, &Var::extent, &Var::extent);
 }
 
 /// Whether the storage may live inside a kernel, and is written once.
-bool AccumulatedProducts::is_matrix(BufferId storage) const {
+bool MatrixProducts::is_matrix(BufferId storage) const {
   return program_.buffers[storage].role == Role::temporary && !callers_.contains(storage) &&
          deps_.writers[storage].size() == 1;
 }
 
-/// Whether no other statement lies on a path between two of the statements.
-bool AccumulatedProducts::is_convex(std::span<const uint32_t> statements) const {
-  const auto inside = [&](uint32_t s) { return std::ranges::binary_search(statements, s); };
-  std::set<uint32_t> found;
-  std::vector<uint32_t> open;
-  const auto visit_after = [&](uint32_t s) {
-    for (const uint32_t next : deps_.after[s])
-      if (!inside(next) && next < statements.back() && found.insert(next).second) open.push_back(next);
-  };
-  for (const uint32_t s : statements) visit_after(s);
-  while (!open.empty()) {
-    const uint32_t s = open.back();
-    open.pop_back();
-    if (std::ranges::any_of(deps_.after[s], inside)) return false;
-    visit_after(s);
-  }
-  return true;
-}
-
-std::vector<uint32_t> AccumulatedProducts::candidate(const Groups& groups, uint32_t contraction) const {
+std::vector<uint32_t> MatrixProducts::candidate(const Groups& groups, uint32_t contraction) const {
   const auto& first = program_.statements[contraction];
   const std::span loops(first.vars.data(), first.parallel_count());
   // Rows, columns and at least one loop around the matrix.
@@ -94,34 +90,48 @@ std::vector<uint32_t> AccumulatedProducts::candidate(const Groups& groups, uint3
   return {members.begin(), members.end()};
 }
 
-AccumulatedProducts::Answer AccumulatedProducts::ask(std::span<const uint32_t> statements) const {
-  const auto refuse = [](std::string_view category, std::string text) {
-    return Answer{{category, std::move(text)}, 0};
-  };
+MatrixProducts::Answer MatrixProducts::ask(std::span<const uint32_t> part,
+                                           std::span<const uint32_t> whole) const {
   Group all;
-  all.statements.assign(statements.begin(), statements.end());
-  all.shared = static_cast<uint32_t>(program_.statements[statements[0]].parallel_count());
-  const auto inside = [&](uint32_t s) { return std::ranges::binary_search(statements, s); };
-  for (size_t k = 0; k < statements.size(); ++k) {
-    if (constant_[statements[k]]) return refuse(category::cost, "a part of it runs once, at load");
+  all.statements.assign(part.begin(), part.end());
+  // The loops around the matrices.
+  all.shared = static_cast<uint32_t>(program_.statements[part[0]].parallel_count()) - 2;
+  const auto inside = [&](uint32_t s) { return std::ranges::binary_search(whole, s); };
+  for (size_t k = 0; k < part.size(); ++k) {
+    if (constant_[part[k]]) return refuse(category::cost, "a part of it runs once, at load");
     for (size_t j = 0; j < k; ++j)
-      all.shared = std::min(all.shared, common_loops(program_, statements[j], statements[k], all.shared));
+      all.shared = std::min(all.shared, common_loops(program_, part[j], part[k], all.shared));
   }
-  if (!is_convex(statements)) return refuse(category::cycle, "another kernel stands between them");
-  const auto kernel = kernel_of(program_, all, [&](BufferId storage) {
-                        return !callers_.contains(storage) &&
-                               std::ranges::all_of(deps_.readers[storage], inside) &&
-                               std::ranges::all_of(deps_.writers[storage], inside);
-                      }).kernel;
+  if (!is_convex(deps_, whole)) return refuse(category::cycle, "another kernel stands between them");
+  auto kernel = kernel_of(program_, all, [&](BufferId storage) {
+                  return !callers_.contains(storage) && std::ranges::all_of(deps_.readers[storage], inside) &&
+                         std::ranges::all_of(deps_.writers[storage], inside);
+                }).kernel;
+  return limits_.target.products == Products::any ? ask_accumulated(kernel, all.shared)
+                                                  : ask_tiled(kernel, all.shared);
+}
+
+MatrixProducts::Answer MatrixProducts::ask_accumulated(const Kernel& kernel, uint32_t shared) const {
   const auto found = find_accumulated_products(kernel.pool, kernel);
   if (!found) return refuse(category::contraction, std::string(found.reason));
-  if (found.rows < least_accumulated_rows)
+  if (found.rows < least_rows)
     return refuse(category::cost, fmt::format("{}: too few for a block", counted(found.rows, "row")));
-  int64_t points = 1;
-  for (uint32_t k = 0; k < all.shared; ++k) points *= kernel.statements[0].vars[k].extent;
-  if (points * workers_of_task < limits_.target.workers)
-    return refuse(category::cost, counted(points, "task leaves workers idle", "tasks leave workers idle"));
-  return {{}, all.shared};
+  const int64_t tasks = points(kernel, shared);
+  if (tasks * workers_of_task < limits_.target.workers)
+    return refuse(category::cost, counted(tasks, "task leaves workers idle", "tasks leave workers idle"));
+  return {{}, shared};
+}
+
+MatrixProducts::Answer MatrixProducts::ask_tiled(Kernel& kernel, uint32_t shared) const {
+  const auto found = find_tiled_products(kernel.pool, kernel);
+  if (!found) return refuse(category::contraction, std::string(found.reason));
+  if (found.kept.extent < least_rows)
+    return refuse(category::cost, fmt::format("{}: too few for a tile", counted(found.kept.extent, "row")));
+  const int64_t tasks = points(kernel, shared) * ((found.kept.extent + rows_of_tile - 1) / rows_of_tile);
+  // A task walks in order. With long walks and few tasks, the separate kernels use the machine better.
+  if (found.walked.extent > short_walk && tasks < limits_.target.workers / tiled_workers_of_task)
+    return refuse(category::cost, counted(tasks, "tile leaves workers idle", "tiles leave workers idle"));
+  return {{}, shared};
 }
 
 }  // namespace ferrite::core::schedule
