@@ -10,10 +10,11 @@ namespace {
 const std::unordered_map<std::string_view, const OpEntry*>& index() {
   static const auto made = [] {
     std::unordered_map<std::string_view, const OpEntry*> all;
-    for (const auto table : {activation_ops(), attention_ops(), contract_ops(), create_ops(),  distance_ops(),
-                             embedding_ops(),  foreach_ops(),   index_ops(),    loss_ops(),    norm_ops(),
-                             part_ops(),       pointwise_ops(), pool_ops(),     product_ops(), random_ops(),
-                             recurrent_ops(),  reduce_ops(),    resize_ops(),   special_ops(), view_ops()})
+    for (const auto table :
+         {activation_ops(), attention_ops(), contract_ops(), create_ops(),  distance_ops(), divide_ops(),
+          embedding_ops(),  foreach_ops(),   gamma_ops(),    index_ops(),   loss_ops(),     norm_ops(),
+          part_ops(),       pointwise_ops(), pool_ops(),     product_ops(), random_ops(),   recurrent_ops(),
+          reduce_ops(),     resize_ops(),    special_ops(),  view_ops()})
       for (const auto& entry : table) all.emplace(entry.target, &entry);
     for (const auto& alias : aliases()) all.emplace(alias.target, all.at(alias.same_as));
     return all;

@@ -165,35 +165,6 @@ void mul(Context& c) {
   c.give(pair(c, c.result().dtype == boolean ? "logical_and" : "mul", c.result().dtype));
 }
 
-/// The quotient, rounded as `mode` says.
-Value divided(Context& c, Value a, Value b, std::string_view mode) {
-  if (mode.empty()) return binary(c, "div", a, b);
-  if (is_float(a.dtype())) {
-    if (mode == "trunc") return unary(c, "trunc", binary(c, "div", a, b));
-    // As PyTorch and Python: from the remainder, so that the quotient of an exact division is exact.
-    const Value rest = binary(c, "remainder_trunc", a, b);
-    const Value whole = unary(c, "round", binary(c, "div", binary(c, "sub", a, rest), b));
-    const Value apart = binary(c, "ne", binary(c, "lt", rest, 0), binary(c, "lt", b, 0));
-    const Value below = binary(c, "logical_and", binary(c, "ne", rest, 0), apart);
-    const Value quotient = binary(c, "sub", whole, cast_to(c, below, a.dtype()));
-    return select(c, binary(c, "eq", b, 0), binary(c, "div", a, b), quotient);
-  }
-  const Value quotient = binary(c, "div", a, b);
-  if (mode == "trunc" || class_of(a.dtype()) == FE_CLASS_UINT) return quotient;
-  // The quotient was rounded up where the signs differ and there is a remainder. (a - remainder) / b would
-  // overflow at the ends of the type.
-  const Value apart = binary(c, "ne", binary(c, "lt", a, 0), binary(c, "lt", b, 0));
-  const Value above = binary(c, "logical_and", binary(c, "ne", binary(c, "mod", a, b), 0), apart);
-  return binary(c, "sub", quotient, cast_to(c, above, a.dtype()));
-}
-void div(Context& c) {
-  const DType dtype = c.result().dtype;
-  c.give(divided(c, c.operand("self", dtype), c.operand("other", dtype), c.text("rounding_mode", "")));
-}
-void floor_divide(Context& c) {
-  const DType dtype = c.result().dtype;
-  c.give(divided(c, c.operand("self", dtype), c.operand("other", dtype), "floor"));
-}
 void power(Context& c) {
   const DType dtype = c.result().dtype;
   const Value x = c.operand("self", dtype);
@@ -475,12 +446,6 @@ constexpr OpEntry pointwise_entries[] = {
     {"aten.rsub.Scalar", "self other alpha", rsub},
     {"aten.mul.Tensor", two, mul},
     {"aten.mul.Scalar", two, mul},
-    {"aten.div.Tensor", two, div},
-    {"aten.div.Scalar", two, div},
-    {"aten.div.Tensor_mode", "self other rounding_mode", div},
-    {"aten.div.Scalar_mode", "self other rounding_mode", div},
-    {"aten.floor_divide.default", two, floor_divide},
-    {"aten.floor_divide.Scalar", two, floor_divide},
     {"aten.fmod.Tensor", two, arithmetic, "remainder_trunc"},
     {"aten.fmod.Scalar", two, arithmetic, "remainder_trunc"},
     {"aten.remainder.Tensor", two, arithmetic, "mod"},

@@ -8,43 +8,12 @@
 #include <numbers>
 #include <utility>
 
-#include "helpers.h"
+#include "special.h"
 
 namespace ferrite::from_torch {
 namespace {
 
-constexpr double pi = std::numbers::pi, infinity = std::numeric_limits<double>::infinity(),
-                 nan = std::numeric_limits<double>::quiet_NaN(), root_of_two = 1.41421356237309504880,
-                 root_of_pi = 1.77245385090551602730;
-
-Value add(Context& c, Value a, Value b) { return binary(c, "add", a, b); }
-Value add(Context& c, Value a, double b) { return binary(c, "add", a, b); }
-Value sub(Context& c, Value a, Value b) { return binary(c, "sub", a, b); }
-Value mul(Context& c, Value a, Value b) { return binary(c, "mul", a, b); }
-Value mul(Context& c, Value a, double b) { return binary(c, "mul", a, b); }
-Value div(Context& c, Value a, Value b) { return binary(c, "div", a, b); }
-Value one_less(Context& c, Value x) { return sub(c, number_like(c, x, 1), x); }
-Value inverse_of(Context& c, Value x, double numerator = 1) {
-  return div(c, number_like(c, x, numerator), x);
-}
-Value square_of(Context& c, Value x) { return mul(c, x, x); }
-Value choose(Context& c, Value condition, double number, Value x) {
-  return select(c, condition, number_like(c, x, number), x);
-}
-
-/// The result of a function of one tensor, which is computed in f32 or f64.
-using Function = Value (*)(Context& c, Value x);
-void give_wide(Context& c, Function function, DType wide) {
-  c.give(cast_to(c, function(c, c.operand(c.has("x") ? "x" : "self", wide)), c.result().dtype));
-}
-template <Function function>
-void special(Context& c) {
-  give_wide(c, function, accumulated(c.result().dtype));
-}
-template <Function function>
-void special_f64(Context& c) {
-  give_wide(c, function, f64);
-}
+constexpr double root_of_two = 1.41421356237309504880, root_of_pi = 1.77245385090551602730;
 
 /// Of f64, PyTorch's own results have about seven digits: exact ones would not equal eager mode's.
 template <Function function>
@@ -55,12 +24,6 @@ void special_f32(Context& c) {
 
 // ---- polynomials
 
-/// The polynomial with these coefficients, the constant first.
-Value polynomial(Context& c, const std::vector<double>& coefficients, Value x) {
-  Value sum = number_like(c, x, coefficients.back());
-  for (size_t k = coefficients.size() - 1; k-- > 0;) sum = add(c, mul(c, sum, x), coefficients[k]);
-  return sum;
-}
 /// A function on [low, high], to the precision of x: the interpolation at Chebyshev's points, without the
 /// terms that are too small to matter, in powers of y = 2 (x - low) / (high - low) - 1.
 Value fitted(Context& c, Value x, double low, double high, const std::function<double(double)>& f) {
@@ -143,68 +106,6 @@ Value ndtri(Context& c, Value p) {
   const Value rest = mul(c, binary(c, "minimum", p, one_less(c, p)), 2);
   const Value z = mul(c, erf_inverse(c, one_less(c, rest), rest), root_of_two);
   return select(c, binary(c, "lt", p, 0.5), unary(c, "neg", z), z);
-}
-
-// ---- the gamma function
-
-constexpr int shifts = 7;
-/// Of x by the greatest whole number that is not further from 0.
-Value fraction(Context& c, Value x) { return binary(c, "remainder_trunc", x, number_like(c, x, 1)); }
-/// 1 - x below 0.5, where the reflection formulas hold.
-Value reflected(Context& c, Value x) { return select(c, binary(c, "lt", x, 0.5), one_less(c, x), x); }
-/// x itself where asymptotic series are exact enough, else x + shifts.
-Value shifted(Context& c, Value x, Value near) { return select(c, near, add(c, x, shifts), x); }
-
-Value lgamma(Context& c, Value x) {
-  const Value z = reflected(c, x), near = binary(c, "lt", z, 8);
-  Value product = z;
-  for (int k = 1; k < shifts; ++k) product = mul(c, product, add(c, z, k));
-  const Value w = shifted(c, z, near), reciprocal = inverse_of(c, w);
-  const Value series = polynomial(c,
-                                  {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360,
-                                   1.0 / 156, -3617.0 / 122400},
-                                  square_of(c, reciprocal));
-  const Value main = mul(c, add(c, w, -0.5), add(c, unary(c, "log", w), -1));
-  const Value stirling = add(c, add(c, main, 0.5 * std::log(2 * pi) - 0.5), mul(c, series, reciprocal));
-  const Value value = select(c, near, sub(c, stirling, unary(c, "log", product)), stirling);
-  const Value part = unary(c, "abs", fraction(c, x)), nearest = binary(c, "minimum", part, one_less(c, part));
-  const Value sine = unary(c, "sin", mul(c, nearest, pi));
-  const Value mirrored = sub(c, sub(c, number_like(c, x, std::log(pi)), unary(c, "log", sine)), value);
-  const Value both = select(c, binary(c, "lt", x, 0.5), mirrored, value);
-  return choose(c, unary(c, "isinf", x), infinity, both);
-}
-Value digamma(Context& c, Value x) {
-  const Value z = reflected(c, x), near = binary(c, "lt", z, 8);
-  Value sum = inverse_of(c, z);
-  for (int k = 1; k < shifts; ++k) sum = add(c, sum, inverse_of(c, add(c, z, k)));
-  const Value w = shifted(c, z, near), reciprocal = inverse_of(c, w), square = square_of(c, reciprocal);
-  const Value series = polynomial(
-      c, {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12, -3617.0 / 8160},
-      square);
-  const Value far = sub(c, sub(c, unary(c, "log", w), mul(c, reciprocal, 0.5)), mul(c, series, square));
-  const Value value = select(c, near, sub(c, far, sum), far);
-  const Value part = fraction(c, x);
-  const Value mirrored = sub(c, value, inverse_of(c, unary(c, "tan", mul(c, part, pi)), pi));
-  const Value pole = c.make("logical_and", {binary(c, "lt", x, 0), binary(c, "eq", part, 0)});
-  return choose(c, pole, nan, select(c, binary(c, "lt", x, 0.5), mirrored, value));
-}
-Value trigamma(Context& c, Value x) {
-  const Value z = reflected(c, x), near = binary(c, "lt", z, 8);
-  Value sum = square_of(c, inverse_of(c, z));
-  for (int k = 1; k < shifts; ++k) sum = add(c, sum, square_of(c, inverse_of(c, add(c, z, k))));
-  const Value w = shifted(c, z, near), reciprocal = inverse_of(c, w), square = square_of(c, reciprocal);
-  const Value series = polynomial(
-      c, {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6, -3617.0 / 510}, square);
-  const Value far =
-      add(c, add(c, reciprocal, mul(c, square, 0.5)), mul(c, mul(c, series, square), reciprocal));
-  const Value value = select(c, near, add(c, far, sum), far);
-  const Value sine = inverse_of(c, unary(c, "sin", mul(c, fraction(c, x), pi)), pi);
-  return select(c, binary(c, "lt", x, 0.5), sub(c, square_of(c, sine), value), value);
-}
-void polygamma(Context& c) {
-  const int64_t order = c.integer("n");
-  if (order > 1) c.unsupported("derivatives of digamma beyond the first");
-  give_wide(c, order == 0 ? digamma : trigamma, f64);
 }
 
 // ---- Bessel functions of order 0 and 1
@@ -391,9 +292,6 @@ constexpr OpEntry special_entries[] = {
     {"aten.special_erfcx.default", "self", special<erfcx>},
     {"aten.erfinv.default", "self", special<erfinv>},
     {"aten.special_ndtri.default", "self", special<ndtri>},
-    {"aten.lgamma.default", "self", special_f64<lgamma>},
-    {"aten.digamma.default", "self", special_f64<digamma>},
-    {"aten.polygamma.default", "n self", polygamma},
     {"aten.i0.default", "self", special<bessel_i<0>>},
     {"aten.special_i0e.default", "self", special<scaled_i<0>>},
     {"aten.special_i1.default", "self", special<bessel_i<1>>},

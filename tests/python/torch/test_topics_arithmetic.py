@@ -85,7 +85,12 @@ Integers = topic("Integers", {
     "large sums": case(lambda l: (l.sum(), l.cumsum(0), l.cumprod(0), l.prod()), limits),
     "as floats": case(lambda l: (l.double(), l.float(), l / 3), limits),
     "to bytes": case(lambda i: (i.to(torch.uint8), (i * 100).to(torch.int8), (i * 100000).to(torch.int16)), ints),
-    "gcd": case(lambda i: torch.gcd(i, i.flip(0) * 6), ints, fallback="silent"),
+    "gcd": case(lambda i: (torch.gcd(i, i.flip(0) * 6), torch.lcm(i, i.flip(0) + 2)), ints),
+    "gcd of bytes": case(lambda i: torch.gcd(i.to(torch.uint8), torch.tensor(12, dtype=torch.uint8)), ints),
+    "gcd at the limits": case(lambda l: (torch.gcd(l[1:], l.flip(0)[:-1]), torch.gcd(l // 3, l // 6)), limits),
+    "gcd of the most steps": case(
+        torch.gcd, torch.tensor([7540113804746346429, 4660046610375530309, 0, 6]), torch.tensor([4660046610375530309, 7540113804746346429, 0, 0])
+    ),
     "means": case(lambda i: (i.float().mean(), i.double().var()), ints),
     "comparison at the limits": case(lambda l: (l > most - 1, l == least, l >= l.flip(0)), limits),
     "clamp at the limits": case(lambda l: (l.clamp(least + 1, most - 1), l.clamp(-5, 5)), limits),

@@ -100,6 +100,25 @@ class CoreAten(BackendTest):
         for one, other in zip(self.compiled(run)(x, near), run(x, near), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
+    def test_incomplete_gamma_functions_and_zeta(self):
+        torch.manual_seed(0)
+        a = torch.cat([torch.rand(300, dtype=torch.float64) * most for most in (1, 30, 200, 1e5)])
+        x = a * torch.exp(torch.randn(len(a), dtype=torch.float64) * 3 / a.clamp(min=1).sqrt())
+        edges = torch.cartesian_prod(*[torch.tensor([-1, 0, 1, 70, infinity, math.nan], dtype=torch.float64)] * 2).unbind(1)
+        for a, x in ((a, x), edges):
+            for function in (special.gammainc, special.gammaincc):
+                # PyTorch's own asymptotic series is this far from the exact value.
+                torch.testing.assert_close(self.compiled(function)(a, x), function(a, x), rtol=1e-8, atol=1e-9, equal_nan=True)
+        s = torch.rand(500, dtype=torch.float64) * 12 - 1
+        q = torch.rand(500, dtype=torch.float64) * 30 + 1e-3
+        odd = [[1, 2], [2, 0], [2, -1], [3, -2.5], [2.5, -2.5], [3, -20.5], [0.5, 1], [math.nan, 1], [2, math.nan], [2, infinity]]
+        odd = torch.tensor(odd, dtype=torch.float64)
+        for s, q in ((s, q), odd.unbind(1)):
+            torch.testing.assert_close(self.compiled(special.zeta)(s, q), special.zeta(s, q), rtol=1e-12, atol=0, equal_nan=True)
+        torch.testing.assert_close(
+            self.compiled(lambda q: [torch.polygamma(n, q) for n in (0, 1, 2, 5)])(q[q > 0]),
+            [torch.polygamma(n, q[q > 0]) for n in (0, 1, 2, 5)], rtol=1e-9, atol=1e-9)  # fmt: skip
+
     def test_what_no_graph_expresses_is_refused_by_name(self):
         def refusal(overload):
             stream = (

@@ -52,6 +52,11 @@ class Prims(BackendTest):
         self.check_all("lgamma digamma log acosh", POSITIVE)
         self.check_all("ndtri", torch.tensor([0.0, 1e-30, 1e-8, 1e-3, 0.2, 0.4, 0.5, 0.7, 0.999, 1.0, 1.5]))
 
+    def test_of_two_positive_floats(self):
+        x, y = torch.meshgrid(POSITIVE, POSITIVE, indexing="ij")
+        self.check_all("igamma igammac zeta", x.reshape(-1), y.reshape(-1))
+        self.check_all("gcd", INTEGERS, OTHERS)
+
     def test_of_one_integer_or_bool(self):
         self.check_all("abs ceil floor round trunc neg sign isfinite bitwise_not", INTEGERS)
         self.check_all("bitwise_not isfinite", BOOLS)
