@@ -29,7 +29,8 @@ BashSessionLexer._ps1rgx = re.compile(r"^(\$ )(.*\n?)")
 WORKER = re.compile(r'(?<=src=")https:[^"]*/iframe-worker/[^"]*(?=")')
 
 ROOT = Path(__file__).resolve().parents[2]
-LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(\))")
+# A link, or code, which may look like a link. What begins first counts: the text of a link may be code.
+LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(\))|`[^`]*`")
 FENCE = re.compile(r"^\s*```")
 LARGEST_SOURCE = 200_000
 SOURCE_PAGE = """<!doctype html>
@@ -83,6 +84,8 @@ def converted(markdown: str, page: str) -> str:
     """A page with its links as they are on the site. Sources that are linked are noted down."""
 
     def link(match: re.Match) -> str:
+        if match[2] is None:
+            return match[0]
         target, hash_mark, anchor = match[2].partition("#")
         if not target or re.match(r"\w+:", target):
             return match[0]
@@ -102,11 +105,7 @@ def converted(markdown: str, page: str) -> str:
     fenced, lines = False, []
     for line in markdown.split("\n"):
         fenced ^= bool(FENCE.match(line))
-        # Code in a line may look like a link.
-        parts = [line] if fenced else re.split(r"((?<!\[)`[^`]*`(?!\]))", line)
-        lines.append(
-            "".join(part if k % 2 or fenced else LINK.sub(link, part) for k, part in enumerate(parts))
-        )
+        lines.append(line if fenced else LINK.sub(link, line))
     return "\n".join(lines)
 
 

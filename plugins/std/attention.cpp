@@ -179,11 +179,11 @@ OpDef attention_log_sum_op() {
              "logarithm of a row that is -inf throughout is 0. f16 and bf16 give logarithms in f32.",
              true)
       .samples({sample("%q: f32[2,3,4], %k: f32[2,5,4], %v: f32[2,5,6]",
-                       "attention_log_sum(%q, %k, %v) {scale = 0.5}"),
+                       "attention_log_sum(%q, %k, %v) {scale = 0.5}", {"r", "log"}),
                 sample("%q: bf16[2,3,4], %k: bf16[2,5,4], %v: bf16[2,5,6], %m: bf16[3,5]",
-                       "attention_log_sum(%q, %k, %v, %m) {scale = 0.5}"),
+                       "attention_log_sum(%q, %k, %v, %m) {scale = 0.5}", {"r", "log"}),
                 sample("%q: f32[2,3,4], %k: f32[2,5,4], %v: f32[2,5,6], %m: bool[3,5]",
-                       "attention_log_sum(%q, %k, %v, %m) {scale = 0.5, nan_as_zero = true}")});
+                       "attention_log_sum(%q, %k, %v, %m) {scale = 0.5, nan_as_zero = true}", {"r", "log"})});
 }
 
 }  // namespace

@@ -82,9 +82,6 @@ std::vector<uint32_t> MatrixProducts::candidate(const Groups& groups, uint32_t c
             members.insert(writer).second)
           open.push_back(writer);
   }
-  const auto products = std::ranges::count_if(
-      members, [&](uint32_t s) { return program_.statements[s].kind == FE_STATEMENT_CONTRACT; });
-  if (products < least_products) return {};
   const auto is_alone = [&](uint32_t s) { return groups[groups.of(s)].statements.size() == 1; };
   if (!std::ranges::all_of(members, is_alone)) return {};
   return {members.begin(), members.end()};
@@ -92,6 +89,9 @@ std::vector<uint32_t> MatrixProducts::candidate(const Groups& groups, uint32_t c
 
 MatrixProducts::Answer MatrixProducts::ask(std::span<const uint32_t> part,
                                            std::span<const uint32_t> whole) const {
+  const auto products = std::ranges::count_if(
+      part, [&](uint32_t s) { return program_.statements[s].kind == FE_STATEMENT_CONTRACT; });
+  if (products < least_products) return refuse(category::contraction, "it is a chain of two products");
   Group all;
   all.statements.assign(part.begin(), part.end());
   // The loops around the matrices.

@@ -117,6 +117,7 @@ class TiledProductsFinder {
   std::optional<Substitution> take_dims(const Statement& statement) {
     const auto vars = own(statement, VarKind::parallel);
     if (vars.size() != 2) return fail("it has other loops than those of its matrices"), std::nullopt;
+    if (vars[0].extent == 0 || vars[1].extent == 0) return fail("its matrices are empty"), std::nullopt;
     if (found_.between.vars.empty()) {
       found_.between.vars.assign(statement.vars.begin(), statement.vars.begin() + kernel_.shared);
       found_.between.vars.insert(found_.between.vars.end(), vars.begin(), vars.end());
