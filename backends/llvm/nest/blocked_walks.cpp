@@ -172,7 +172,8 @@ void StatementEmitter::walk_strips(const Point& point) {
 }
 
 /// Accumulates all rows into the states of a strip, a few rows at a time, so that a state is loaded and
-/// stored once for them.
+/// stored once for them. These rows are added to each other first: the rounding error of a sum grows with the
+/// length of its longest chain of additions.
 void StatementEmitter::take_rows(const Point& point, size_t level, const Range& strip) {
   auto& builder = context_.builder;
   const auto& var = statement_.vars[plan_.reductions[level]];
@@ -188,11 +189,7 @@ void StatementEmitter::take_rows(const Point& point, size_t level, const Range& 
     walk_vector(
         point, strip,
         [&](const std::vector<Point>& points) {
-          std::vector<llvm::Value*> kept;
-          for (size_t k = 0; k < strip_.size(); ++k) {
-            kept.push_back(strip_state(k, points[0], strip));
-            strip_[k].set(builder.CreateLoad(strip_[k].type(), kept[k]));
-          }
+          for (auto& state : strip_) state.reset();
           for (int64_t row = 0; row < rows; ++row) {
             auto inner = points[0];
             inner.set(var.symbol, builder.CreateNSWAdd(first, context_.i64(row)));
@@ -200,7 +197,12 @@ void StatementEmitter::take_rows(const Point& point, size_t level, const Range& 
             for (auto& state : strip_) state.take(nullptr);
             body_.store(body_.element_stores());
           }
-          for (size_t k = 0; k < strip_.size(); ++k) builder.CreateStore(strip_[k].values().value, kept[k]);
+          for (size_t k = 0; k < strip_.size(); ++k) {
+            auto* kept = strip_state(k, points[0], strip);
+            const auto sum =
+                strip_[k].combine({builder.CreateLoad(strip_[k].type(), kept), nullptr}, strip_[k].values());
+            builder.CreateStore(sum.value, kept);
+          }
         },
         1);
   };

@@ -10,6 +10,13 @@ namespace ferrite::emitter {
 
 using loop::VarKind;
 
+namespace {
+
+/// Elements of a long sum that are added to each other before they are added to the rest.
+constexpr int64_t steps_of_block = 64;
+
+}  // namespace
+
 StatementEmitter::StatementEmitter(KernelContext& context, const StatementPlan& plan, bool streams)
     : context_(context), plan_(plan), statement_(plan.statement), body_(context, plan.statement) {
   if (streams) body_.stream(plan.streams);
@@ -199,22 +206,79 @@ void StatementEmitter::walk_reductions(const std::vector<Point>& points, size_t 
   if (rest < var.extent) context_.loop(context_.i64(rest), context_.i64(var.extent), 1, "reduce", step);
 }
 
+/// Whether long sums of floats are made of the sums of blocks: the rounding error of a sum grows with the
+/// length of its longest chain of additions.
+bool StatementEmitter::reduces_in_blocks() const {
+  return !plan_.reductions.empty() && !plan_.unroll_reduction &&
+         statement_.vars[plan_.reductions.back()].extent >= 2 * steps_of_block &&
+         std::ranges::all_of(statement_.reductions, [&](const loop::Reduction& reduction) {
+           return reduction.kind == FE_REDUCE_SUM && is_float(statement_.ops[reduction.element].dtype);
+         });
+}
+
+/// The last reduction variable goes in blocks: `body` adds to `states`, which are added to `totals` then.
+void StatementEmitter::walk_blocks(const std::vector<Point>& points, size_t level,
+                                   std::vector<std::vector<ReductionState>>& states,
+                                   std::vector<std::vector<ReductionState>>& totals, const Lanes& body) {
+  auto& builder = context_.builder;
+  const auto& var = statement_.vars[plan_.reductions[level]];
+  const auto at = [&](llvm::Value* value) {
+    auto inner = points;
+    for (auto& each : inner) each.set(var.symbol, value);
+    return inner;
+  };
+  if (level + 1 < plan_.reductions.size())
+    return context_.loop(context_.i64(0), context_.i64(var.extent), 1, "reduce", [&](llvm::Value* value) {
+      walk_blocks(at(value), level + 1, states, totals, body);
+    });
+  const auto block = [&](llvm::Value* first, int64_t steps) {
+    for (auto& vector : states)
+      for (auto& state : vector) state.reset();
+    const int64_t together = steps % plan_.steps_at_once == 0 ? plan_.steps_at_once : 1;
+    context_.loop(first, builder.CreateNSWAdd(first, context_.i64(steps)), together, "reduce",
+                  [&](llvm::Value* value) {
+                    for (int64_t k = 0; k < together; ++k)
+                      body(at(builder.CreateNSWAdd(value, context_.i64(k))));
+                  });
+    for (size_t u = 0; u < states.size(); ++u)
+      for (size_t k = 0; k < states[u].size(); ++k) {
+        auto& total = totals[u][k];
+        total.set(total.combine(total.values(), states[u][k].values()).value);
+      }
+  };
+  const int64_t whole = var.extent / steps_of_block * steps_of_block;
+  context_.loop(context_.i64(0), context_.i64(whole), steps_of_block, "reduce.block",
+                [&](llvm::Value* first) { block(first, steps_of_block); });
+  if (whole < var.extent) block(context_.i64(whole), var.extent - whole);
+}
+
 /// Lanes along a parallel variable, or a single point: one state per vector, in registers during the
 /// reduction.
 void StatementEmitter::reduce(const std::vector<Point>& points) {
-  std::vector<std::vector<ReductionState>> states(points.size());
-  for (auto& vector : states)
-    for (size_t k = 0; k < statement_.reductions.size(); ++k) {
-      vector.emplace_back(context_, body_, statement_, k, points[0].lanes);
-      vector.back().reset();
-    }
-  walk_reductions(points, 0, [&](const std::vector<Point>& inner) {
+  const auto make = [&] {
+    std::vector<std::vector<ReductionState>> made(points.size());
+    for (auto& vector : made)
+      for (size_t k = 0; k < statement_.reductions.size(); ++k) {
+        vector.emplace_back(context_, body_, statement_, k, points[0].lanes);
+        vector.back().reset();
+      }
+    return made;
+  };
+  auto states = make();
+  const auto take = [&](const std::vector<Point>& inner) {
     each_apart(inner.size(), [&](size_t u) {
       body_.start(inner[u]);
       for (auto& state : states[u]) state.take(nullptr);
       body_.store(body_.element_stores());
     });
-  });
+  };
+  if (reduces_in_blocks()) {
+    auto totals = make();
+    walk_blocks(points, 0, states, totals, take);
+    states = std::move(totals);
+  } else {
+    walk_reductions(points, 0, take);
+  }
   for (size_t u = 0; u < points.size(); ++u) {
     body_.start(points[u]);
     for (size_t k = 0; k < states[u].size(); ++k)

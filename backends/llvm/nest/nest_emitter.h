@@ -67,6 +67,10 @@ class StatementEmitter {
   void reduce(const std::vector<Point>& points);
   void reduce_along_vector(const Point& point);
   void walk_reductions(const std::vector<Point>& points, size_t level, const Lanes& body);
+  bool reduces_in_blocks() const;
+  void walk_blocks(const std::vector<Point>& points, size_t level,
+                   std::vector<std::vector<ReductionState>>& states,
+                   std::vector<std::vector<ReductionState>>& totals, const Lanes& body);
   void serial(const Point& point);
   Range bounds(size_t var);
 
