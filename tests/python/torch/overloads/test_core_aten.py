@@ -117,7 +117,7 @@ class CoreAten(BackendTest):
             torch.testing.assert_close(self.compiled(special.zeta)(s, q), special.zeta(s, q), rtol=1e-12, atol=0, equal_nan=True)
         torch.testing.assert_close(
             self.compiled(lambda q: [torch.polygamma(n, q) for n in (0, 1, 2, 5)])(q[q > 0]),
-            [torch.polygamma(n, q[q > 0]) for n in (0, 1, 2, 5)], rtol=1e-9, atol=1e-9)  # fmt: skip
+            [torch.polygamma(n, q[q > 0]) for n in (0, 1, 2, 5)], rtol=1e-9, atol=1e-9, equal_nan=True)  # fmt: skip
 
     def test_what_no_graph_expresses_is_refused_by_name(self):
         def refusal(overload):
