@@ -91,7 +91,8 @@ MatrixProducts::Answer MatrixProducts::ask(std::span<const uint32_t> part,
                                            std::span<const uint32_t> whole) const {
   const auto products = std::ranges::count_if(
       part, [&](uint32_t s) { return program_.statements[s].kind == FE_STATEMENT_CONTRACT; });
-  if (products < least_products) return refuse(category::contraction, "it is a chain of two products");
+  if (products < least_products)
+    return refuse(category::contraction, "fewer than three products share the matrix");
   Group all;
   all.statements.assign(part.begin(), part.end());
   // The loops around the matrices.

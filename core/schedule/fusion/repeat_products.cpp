@@ -41,7 +41,9 @@ class Repeater {
       const auto statements = products_.candidate(groups_, s);
       if (statements.empty() || statements.front() != s) continue;
       const auto directions = directions_of(statements);
-      if (!directions || !are_kernels(*directions, statements)) continue;
+      const auto is_copied = [&](uint32_t each) { return copies.contains(each); };
+      if (!directions || std::ranges::any_of(statements, is_copied) || !are_kernels(*directions, statements))
+        continue;
       repeat(*directions, copies);
     }
     if (copies.empty()) return;

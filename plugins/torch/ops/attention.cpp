@@ -163,7 +163,7 @@ void attention_backward(Context& c) {
     return a.causal ? c.make("trilu", {x}, attr("upper", false)) : x;
   };
   Value score = binary(c, "mul", c.make("matmul", {widened(a.q), widened(transposed(c, k))}), a.scale);
-  if (a.mask && a.mask.dtype() != boolean) score = binary(c, "add", score, cast_to(c, a.mask, wide));
+  if (a.mask && a.mask.dtype() != boolean) score = binary(c, "add", score, widened(rounded(a.mask)));
   const Value p = seen(unary(c, "exp", binary(c, "sub", score, log)));
   const Value dv = c.make("matmul", {transposed(c, rounded(p)), g});
   const Value dp = c.make("matmul", {widened(g), widened(transposed(c, v))});

@@ -363,6 +363,10 @@ class AttentionEmitter {
     context_.when(builder_.CreateICmpEQ(lane_column_, context_.i64(0)), "row_results", [&] {
       // The sum of a row that is -inf throughout is NaN: its elements are -inf - -inf.
       auto* none = builder_.CreateFCmpOEQ(most, number(-std::numeric_limits<double>::infinity()));
+      // The maximum here ignores NaN, which makes the sum NaN, as an infinite score does.
+      auto* is_nan = builder_.CreateAnd(builder_.CreateFCmpUNO(sum, sum),
+                                        builder_.CreateFCmpONE(most, llvm::ConstantFP::getInfinity(type_)));
+      most = builder_.CreateSelect(is_nan, llvm::ConstantFP::getNaN(type_), most);
       between_.start(point_of_row(row));
       between_.bind_reduced(products_.most, most);
       between_.bind_reduced(products_.sum, builder_.CreateSelect(none, llvm::ConstantFP::getNaN(type_), sum));

@@ -295,6 +295,14 @@ std::optional<GpuTiledProductsPlan> plan_gpu_tiled_products(const Target& target
   int64_t features = 0;
   for (const auto& output : plan.products.outputs) features += output.feature.extent;
   if (features > many_features) plan.walked = std::max<int64_t>(32, plan.matrix->depth);
+  // Tiles of the inputs, those of the walked dim twice, with lines that are one vector longer.
+  const auto shared_bytes = [&] {
+    int64_t lines = 0;
+    for (const auto& input : plan.products.inputs)
+      lines += (plan.tile_rows() + 2 * plan.walked) * (input.depth.extent + loop::product_lanes);
+    return lines * bits_of(plan.products.dtype) / 8;
+  };
+  while (shared_bytes() > machine.shared_bytes && plan.walked > plan.matrix->depth) plan.walked /= 2;
   return plan;
 }
 

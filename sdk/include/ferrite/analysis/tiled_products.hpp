@@ -185,6 +185,8 @@ class TiledProductsFinder {
     const size_t kept_var = dim_of(vars[0]) ? 0 : 1;
     const auto kept = dim_of(vars[kept_var]);
     if (!walked || !kept || *walked == *kept) return fail("weights are read in another form");
+    if (summed[0].extent != dims_[*walked].extent || vars[kept_var].extent != dims_[*kept].extent)
+      return fail("a part of its matrices is read");
     if (!found_.outputs.empty() && found_.walked.symbol != dims_[*walked].symbol)
       return fail("its products sum over different dims");
     found_.kept = dims_[*kept];
